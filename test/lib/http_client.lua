@@ -78,14 +78,19 @@ end
 
 -- -- The server ------------------------------------------------------------
 
--- Starts a server. Returns { port=, pid=, log= }.
-function client.serve(arguments)
+-- Starts a server. listen: its address with port 0, unless it is loop-back; variables: of its environment, or nil. Returns
+-- { port=, token=, pid=, log= }.
+function client.serve(arguments, listen, variables)
   local log = ("serve.%d.log"):format(t.now() * 1000)
-  local pid = programs.spawn(("%s serve --listen=:0 %s >%s.out 2>%s"):format(programs.RUN, arguments, log, log))
-  local port = t.wait_until("the server listens: " .. arguments, function()
-    return t.content(log):match("serving .* at http://127%.0%.0%.1:(%d+)/; press Ctrl%-C to end\n")
+  local pid = programs.spawn(("env %s %s serve --listen='%s' %s >%s.out 2>%s")
+			     :format(variables or "", programs.RUN, listen or ":0", arguments, log, log))
+  local host, port, token
+  t.wait_until("the server listens: " .. arguments, function()
+    host, port, token = t.content(log):match("serving .* at http://(.*):(%d+)/([%w_-]*)/?; press Ctrl%-C to end\n")
+    return port
   end)
-  return { port = tonumber(port), pid = pid, log = log }
+  t.equal(listen or host, listen or "127.0.0.1", "the address of a server")
+  return { port = tonumber(port), token = token ~= "" and token or nil, pid = pid, log = log }
 end
 
 -- Returns the processes below a server.

@@ -96,7 +96,7 @@ static void control_signal(int signo, siginfo_t *info, void *uc)
   for (i = 0; i < CONTROLS_MAX; i++) {
     Control *c = &lj_ctlsig_slots[i];
     int dumps = relaxed_get(&c->dump_signo) == signo;
-    if (!__atomic_load_n(&c->g, __ATOMIC_ACQUIRE) ||
+    if (!__atomic_load_n(&c->g, __ATOMIC_ACQUIRE) || relaxed_get(&c->is_over) ||
 	(relaxed_get(&c->signo) != signo && !dumps))
       continue;
     if (is_told) {

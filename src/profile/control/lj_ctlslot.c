@@ -80,7 +80,14 @@ static const char *slot_findfile(Control *c)
 /* Does the background thread look after the slot? */
 static int slot_haspoll(const Control *c)
 {
-  return c->file != NULL || c->dump_signo != 0 || c->has_time || c->watchers;
+  return !relaxed_get(&c->is_over) &&
+	 (c->file != NULL || c->dump_signo != 0 || c->has_time || c->watchers);
+}
+
+/* May clients record the VM? */
+static int slot_haslive(const Control *c)
+{
+  return c->is_live && !relaxed_get(&c->is_over);
 }
 
 /* End the offer of a stack. A handler that has taken it may never return: then it is lost. */
@@ -99,7 +106,7 @@ static void slot_end(Control *c)
 {
   int own = relaxed_get(&c->tid) == lj_osthread_self();
   if (slot_haspoll(c)) relaxed_add(&slots_polls, -1);
-  relaxed_add(&slots_live, -c->is_live);
+  relaxed_add(&slots_live, -slot_haslive(c));
   relaxed_add(&slots_used, -1);
   __atomic_store_n(&c->g, NULL, __ATOMIC_SEQ_CST);
   while (!own && __atomic_load_n(&c->users, __ATOMIC_SEQ_CST) > 0) sched_yield();
@@ -121,6 +128,7 @@ static const char *slot_fill(Control *c, const ControlOptions *co)
   relaxed_set(&c->is_toggled, !co->file && co->signo);
   c->asked = c->runs = c->dumps = 0; /* Not users: a handler may be about to leave. */
   relaxed_set(&c->pending, 0);
+  relaxed_set(&c->is_over, 0);
   c->is_live = co->is_live;
   c->is_once = !co->file && !signo && !co->is_live;
   c->has_time = streamfile_istimed(fo);
@@ -185,7 +193,7 @@ const char *lj_ctlslot_addlive(global_State *g)
   c = lj_ctlslot_of(g);
   if (c && !c->is_live && !c->is_once) {
     c->is_live = 1;
-    relaxed_add(&slots_live, 1);
+    relaxed_add(&slots_live, slot_haslive(c));
   }
   co.number = ++lives;
   lj_oslock_drop(&slots_lock);
@@ -199,7 +207,7 @@ int lj_ctlslot_lives(LiveVm *vms)
   lj_oslock_take(&slots_lock);
   for (i = 0; i < CONTROLS_MAX; i++) {
     const Control *c = &lj_ctlsig_slots[i];
-    if (!c->g || !c->is_live) continue;
+    if (!c->g || !slot_haslive(c)) continue;
     vms[n].g = c->g;
     vms[n].number = c->number;
     vms[n].thread.tid = relaxed_get(&c->tid);
@@ -238,7 +246,8 @@ void lj_ctlslot_asklive(const global_State *g, int ask)
   c = lj_ctlslot_of(g);
   if (c && ask) __atomic_fetch_or(&c->pending, CONTROL_LIVE, __ATOMIC_RELAXED);
   else if (c) __atomic_fetch_and(&c->pending, ~(uint32_t)CONTROL_LIVE, __ATOMIC_RELAXED);
-  if (c && c->watchers) lj_ctltime_poll(c); /* Not at the next look only. */
+  if (c && c->watchers && slot_haspoll(c))
+    lj_ctltime_poll(c); /* Not at the next look only. */
   lj_oslock_drop(&slots_lock);
 }
 
@@ -281,7 +290,9 @@ int lj_ctlslot_cancel(Control *c)
   return was_due;
 }
 
-/* Only a delay needs the lock: the background thread must not ask for its start again. */
+/* Only a delay needs the lock: the background thread must not ask for its start again. After exit(),
+** a profile still ends at its time.
+*/
 uint32_t lj_ctlslot_take(Control *c)
 {
   int has_delay = lj_ctlslot_isdue(c);
@@ -293,7 +304,7 @@ uint32_t lj_ctlslot_take(Control *c)
       relaxed_set(&c->start_ns, 0);
     lj_oslock_drop(&slots_lock);
   }
-  return what;
+  return relaxed_get(&c->is_over) ? what & CONTROL_OVER : what;
 }
 
 void lj_ctlslot_over(global_State *g)
@@ -322,8 +333,14 @@ void lj_ctlslot_end(void)
 {
   int i;
   lj_oslock_take(&slots_lock);
-  for (i = 0; i < CONTROLS_MAX; i++)
-    if (lj_ctlsig_slots[i].g) slot_end(&lj_ctlsig_slots[i]);
+  for (i = 0; i < CONTROLS_MAX; i++) {
+    Control *c = &lj_ctlsig_slots[i];
+    if (!c->g) continue;
+    relaxed_add(&slots_polls, -slot_haspoll(c));
+    relaxed_add(&slots_live, -slot_haslive(c));
+    relaxed_set(&c->is_over, 1);
+    lj_ctltime_end(c);
+  }
   lj_oslock_drop(&slots_lock);
 }
 
@@ -346,7 +363,9 @@ void lj_ctlslot_fork(int forked)
   for (i = 0; i < CONTROLS_MAX; i++) {
     Control *c = &lj_ctlsig_slots[i];
     int is_own; /* What controls the VM in this process. */
+    int had_poll;
     if (!c->g) continue;
+    had_poll = slot_haspoll(c);
     is_own = !c->file || strstr(c->pattern, "%p") != NULL;
     c->users = c->asked = 0;
     c->pending &= is_own ? 0 : ~(uint32_t)CONTROL_OVER;
@@ -355,7 +374,7 @@ void lj_ctlslot_fork(int forked)
     slot_withdraw(c);
     if (c->watchers) {
       c->watchers = 0;
-      relaxed_add(&slots_polls, slot_haspoll(c) - 1);
+      relaxed_add(&slots_polls, slot_haspoll(c) - had_poll);
     }
     if ((!c->fo.children && !c->is_live) || c->tid != forked) {
       slot_end(c);
@@ -452,9 +471,10 @@ LateDump *lj_ctlslot_poll(void)
   if (!lj_ctlslot_haspoll() || !lj_oslock_try(&slots_lock)) return NULL;
   for (i = 0; i < CONTROLS_MAX; i++) {
     Control *c = &lj_ctlsig_slots[i];
-    if (c->g && c->file) lj_ctlfile_poll(c);
-    if (c->g && (c->has_time || c->watchers)) lj_ctltime_poll(c);
-    if (c->g && !ld) ld = slot_late(c);
+    if (!c->g || !slot_haspoll(c)) continue;
+    if (c->file) lj_ctlfile_poll(c);
+    if (c->has_time || c->watchers) lj_ctltime_poll(c);
+    if (!ld) ld = slot_late(c);
   }
   lj_oslock_drop(&slots_lock);
   return ld;

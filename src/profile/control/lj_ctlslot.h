@@ -114,7 +114,7 @@ LJ_FUNC int lj_ctlslot_ischild(const Control *c);
 /* End the control of a VM. Returns 1 if the VM was under control. */
 LJ_FUNC int lj_ctlslot_close(global_State *g);
 
-/* End the control of all VMs. */
+/* End the control of all VMs at exit(). The slots stay: other threads may be serving them. */
 LJ_FUNC void lj_ctlslot_end(void);
 
 /* Adapt the slots in a child of fork(). forked: the thread that called fork(), or 0. Keeps

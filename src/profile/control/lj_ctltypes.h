@@ -46,7 +46,8 @@ typedef struct Control {
   uint32_t pending;             /* CONTROL_*, not served yet. */
   struct CtlStack *offer;       /* For the stack of that thread. Who takes it sets NULL. */
   int asked;                    /* The handler has asked for the safe point. */
-  SafeLoad peek;                /* Handler only, on that thread. */
+  int is_over;   /* exit() has ended the control; the VM's thread may still use the slot. */
+  SafeLoad peek; /* Handler only, on that thread. */
   /* Set when the slot is filled. */
   const char *file; /* Control file, or NULL. */
   int is_once;      /* Time alone controls: one profile. */

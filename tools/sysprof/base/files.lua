@@ -38,14 +38,14 @@ local function stat(folder, path, flags)
   if ffi.C.statx(folder, path, flags, STATX_BASIC_STATS, st) ~= 0 then return nil end
   return {
     kind = KINDS[math.floor(st.mode / 4096)] or "other", mode = st.mode % 4096,
-    size = tonumber(st.size), mtime = tonumber(st.mtime.sec),
+    uid = st.uid, size = tonumber(st.size), mtime = tonumber(st.mtime.sec),
     id = ("%d:%d:%.0f"):format(st.dev_major, st.dev_minor, tonumber(st.ino)),
   }
 end
 
--- Returns { kind=, mode=, size=, mtime=, id= } of the file at a path, or nil if there is none. kind is "file",
--- "folder", "link" or "other"; mode has the permissions; mtime is in seconds of Unix time; id differs between
--- files. Follows links unless no_follow.
+-- Returns { kind=, mode=, uid=, size=, mtime=, id= } of the file at a path, or nil if there is none. kind is "file",
+-- "folder", "link" or "other"; mode has the permissions, uid is the owner; mtime is in seconds of Unix time; id differs
+-- between files. Follows links unless no_follow.
 function files.stat(path, no_follow)
   return stat(AT_FDCWD, path, no_follow and AT_SYMLINK_NOFOLLOW or 0)
 end

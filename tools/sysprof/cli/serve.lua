@@ -13,6 +13,7 @@ local requests = require("sysprof.live.requests")
 local server = require("sysprof.serve.server")
 local targets = require("sysprof.cli.targets")
 local tcp = require("sysprof.serve.tcp")
+local token = require("sysprof.serve.token")
 local viewspecs = require("sysprof.cli.viewspecs")
 
 local LOOPBACK, PORT = "127.0.0.1", 6060
@@ -20,7 +21,7 @@ local SHOWN = 3		-- Programs or files that the first line names.
 
 -- Returns { host=, port= } of an address, or nil and what was expected. host is nil for all addresses.
 local function to_address(value)
-  local host, port = value:match("^%[([%x:.]+)%]:(%d+)$")
+  local host, port = value:match("^%[([%x:.]+%%?[%w_.-]*)%]:(%d+)$")
   if not host then host, port = value:match("^([%w_.*-]*):(%d+)$") end
   port = port and #port <= 5 and tonumber(port)
   if not port or port > 65535 then return nil, "HOST:PORT, such as 127.0.0.1:6060, [::1]:6060 or :0" end
@@ -33,7 +34,8 @@ local verb = { name = "serve", line = "answer pprof, collectors and the browser 
     { name = "listen", key = "listen", arg = "HOST:PORT", convert = to_address,
       brief = "where to listen, default 127.0.0.1:6060", help = {
       "where to listen, default 127.0.0.1:6060; port 0 chooses",
-      "one; *:PORT is on all addresses" } },
+      "one; *:PORT is on all addresses; other addresses than",
+      "those of loop-back get a token" } },
   }, viewspecs.of { "help", "version" }) }
 
 verb.help = {
@@ -134,6 +136,17 @@ local function files_of(this, rest)
   return { paths = rest }, rest
 end
 
+-- Returns a host as it stands in front of a port.
+local function bracketed(host)
+  return host:find(":", 1, true) and ("[%s]"):format(host) or host
+end
+
+-- Returns the host in the address of the server. All addresses have the name of this machine.
+local function url_host(host)
+  if not host or host == "0.0.0.0" or host == "::" then return tcp.own_name() end
+  return bracketed((host:gsub("%%", "%%25")))
+end
+
 function verb.main(this, opt, rest)
   local wrong = wrong_arguments(opt, rest)
   if wrong then return this.usage_error(wrong) end
@@ -141,15 +154,23 @@ function verb.main(this, opt, rest)
   if are_files(rest) then what, names = files_of(this, rest) else what, names = programs_of(this, opt, rest) end
   if not what then return command.FAILED end
   local address = opt.listen or { host = LOOPBACK, port = PORT }
-  local listener, port = tcp.listen(address.host, address.port)
-  local host = address.host and address.host:find(":", 1, true) and ("[%s]"):format(address.host) or address.host or "*"
+  local listener, port, is_local = tcp.listen(address.host, address.port)
   if not listener then
-    this.say(("cannot listen at %s:%d: %s; --listen=HOST:PORT names another address"):format(host, address.port, port))
+    this.say(("cannot listen at %s:%d: %s; --listen=HOST:PORT names another address")
+	     :format(bracketed(address.host or "*"), address.port, port))
     return command.FAILED
   end
+  local where = { fd = listener, host = address.host }
+  if not is_local then
+    local value, problem = token.of_user()
+    if problem then this.say(problem) end
+    if not value then return command.FAILED end
+    where.token = value
+  end
   local signals = interrupts.begin()
-  this.say(("serving %s at http://%s:%d/; press Ctrl-C to end"):format(shown(names), host, port))
-  server.run(listener, address.host, signals, endpoints.new(what))
+  this.say(("serving %s at http://%s:%d/%s; press Ctrl-C to end")
+	   :format(shown(names), url_host(address.host), port, where.token and where.token .. "/" or ""))
+  server.run(where, signals, endpoints.new(what))
   signals.finish()
   return command.OK
 end

@@ -67,7 +67,7 @@ function endpoints.new(what)
     if not is_live then
       return { type = content_type, job = function(write) return profiles.read(write, what.paths, wanted) end }
     end
-    return { type = content_type, records = true, job = function(write)
+    return { type = content_type, acts = true, records = true, job = function(write)
       return profiles.record(write, what.open, wanted, seconds, what.note)
     end }
   end
@@ -75,20 +75,20 @@ function endpoints.new(what)
   local function coroutine_list(query)
     if not is_live then return refusal(404, "a file has no list of coroutines; serve a program that runs") end
     local is_text = (query.debug or "0") ~= "0"
-    return { type = profiles.TYPES[is_text and "top" or "pprof"][1], job = function(write)
+    return { type = profiles.TYPES[is_text and "top" or "pprof"][1], acts = true, job = function(write)
       return profiles.coroutines(write, what.open, is_text, what.note)
     end }
   end
 
   return function(request)
-    local path, query = request.path, request.query
+    local path, query, prefix = request.path, request.query, request.prefix or ""
     local name = path:match("^/debug/pprof/(%l+)$")
     if path == "/" and is_live then
-      return { type = HTML, job = function(write) return profiles.start_page(write, what.open) end }
+      return { type = HTML, job = function(write) return profiles.start_page(write, what.open, prefix) end }
     elseif path == "/" or path == "/flame" then
       return profile("flame", query)
     elseif path == "/debug/pprof/" or path == "/debug/pprof" then
-      return { status = 200, type = HTML, body = pages.index(is_live) }
+      return { status = 200, type = HTML, body = pages.index(is_live, prefix) }
     elseif name == "coroutine" or name == "goroutine" then
       return coroutine_list(query)
     elseif name == "cmdline" then

@@ -85,30 +85,6 @@ function http.whole_header(s)
   return s:sub(1, last):gsub("\r?\n", "\n"):gsub("\n$", ""), last
 end
 
--- Returns the name of a host in the header, without its port and in lower case.
-local function host_name(host)
-  local name = host:match("^%[([%x:.]+)%]:?%d*$") or host:match("^([^:]*)$") or host:match("^([^:]*):%d*$")
-  return name and name:lower():gsub("%.$", "")
-end
-
--- Is this the address of a machine, not a name?
-local function is_address(name)
-  return name:find("^%d+%.%d+%.%d+%.%d+$") ~= nil or name:find("^[%x.]*:[%x:.]*$") ~= nil
-end
-
--- May a page of this host ask? A foreign page may let its own name mean this machine; an address means what it says.
--- own: the name that we listen to, or nil.
-function http.is_own_host(host, own)
-  local name = host_name(host)
-  return name ~= nil and (name == "localhost" or is_address(name) or name == (own and own:lower()))
-end
-
--- Does a page of another site ask, and not a person who follows a link? It could not read the answer, but would let the
--- program be recorded.
-function http.is_of_other_site(fields)
-  return fields["sec-fetch-site"] == "cross-site" and fields["sec-fetch-dest"] ~= "document"
-end
-
 -- Returns the head of an answer. length: of its body, or nil if that is unknown; name: of a file, or nil.
 function http.head(status, content_type, length, name)
   local lines = {
@@ -117,6 +93,7 @@ function http.head(status, content_type, length, name)
     "Content-Type: " .. content_type,
     "X-Content-Type-Options: nosniff",
     "Cache-Control: no-store",
+    "Referrer-Policy: same-origin",	-- The address may hold a token.
     os.date("!Date: %a, %d %b %Y %H:%M:%S GMT"),
   }
   if length then lines[#lines + 1] = ("Content-Length: %.0f"):format(length) end

@@ -47,8 +47,8 @@ local EVENTS = {
 }
 local TIMES = { 5, 30 }
 
--- Returns the page of opened programs. problems: sentences on others.
-function pages.start(list, problems)
+-- Returns the page of opened programs. problems: sentences on others; prefix: of the paths of links.
+function pages.start(list, problems, prefix)
   local out = { head("sysprof for LuaJIT"), "<p>Programs:</p>\n<ul>\n" }
   for _, program in ipairs(list) do
     out[#out + 1] = ("<li>%s, PID %d</li>\n"):format(escaped(program.facts.program), program.pid)
@@ -58,13 +58,14 @@ function pages.start(list, problems)
   for _, its in ipairs(EVENTS) do
     out[#out + 1] = ("<tr><td>%s</td>"):format(its[2])
     for _, seconds in ipairs(TIMES) do
-      out[#out + 1] = ('<td><a href="/flame?event=%s&amp;seconds=%d">%d seconds</a></td>')
-		      :format(its[1], seconds, seconds)
+      out[#out + 1] = ('<td><a href="%s/flame?event=%s&amp;seconds=%d">%d seconds</a></td>')
+		      :format(prefix, its[1], seconds, seconds)
     end
     out[#out + 1] = "</tr>\n"
   end
-  out[#out + 1] = "</table>\n<p><a href=\"/debug/pprof/coroutine?debug=1\">Coroutines now</a></p>\n" ..
-		  "<p><a href=\"/debug/pprof/\">For pprof and collectors</a></p>\n</body>\n</html>\n"
+  out[#out + 1] = ('</table>\n<p><a href="%s/debug/pprof/coroutine?debug=1">Coroutines now</a></p>\n' ..
+		   '<p><a href="%s/debug/pprof/">For pprof and collectors</a></p>\n</body>\n</html>\n')
+		  :format(prefix, prefix)
   return table.concat(out)
 end
 
@@ -79,14 +80,15 @@ local INDEX = {
   { "cmdline", "command line of the program" },
 }
 
--- Returns the index of what other programs may ask.
-function pages.index(is_live)
+-- Returns the index of what other programs may ask. prefix: of the paths of links.
+function pages.index(is_live, prefix)
   local out = { head("/debug/pprof/"), "<table>\n" }
   for _, its in ipairs(INDEX) do
     local path, what = its[1], its[2]
     if not is_live then path, what = path:gsub("%?.*", ""), what:gsub("%..*", "") end
     if is_live or not its[3] then
-      out[#out + 1] = ('<tr><td><a href="/debug/pprof/%s">%s</a></td><td>%s</td></tr>\n'):format(path, path, what)
+      out[#out + 1] = ('<tr><td><a href="%s/debug/pprof/%s">%s</a></td><td>%s</td></tr>\n')
+		      :format(prefix, path, path, what)
     end
   end
   out[#out + 1] = "</table>\n"

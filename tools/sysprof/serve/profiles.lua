@@ -104,12 +104,12 @@ function profiles.read(write, paths, wanted)
 		paths[1] .. (#paths > 1 and (" and %d more"):format(#paths - 1) or ""), {})
 end
 
--- Shows which programs a request means now.
-function profiles.start_page(write, open)
+-- Shows which programs a request means now. prefix: of the paths of links.
+function profiles.start_page(write, open, prefix)
   local say, _, problems = sentences()
   local list = open(say)
   for _, program in ipairs(list) do requests.close(program) end
-  write(pages.start(list, problems))
+  write(pages.start(list, problems, prefix))
   return 200, profiles.TYPES.flamegraph[1]
 end
 

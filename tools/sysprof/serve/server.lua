@@ -5,12 +5,14 @@
 -- other side has taken it. Each step has a limit in time, and the number of connections has one.
 ----------------------------------------------------------------------------
 
+local asker = require("sysprof.serve.asker")
 local http = require("sysprof.serve.http")
 local jobs = require("sysprof.serve.jobs")
 local limits = require("sysprof.base.limits")
 local processes = require("sysprof.live.processes")
 local system = require("sysprof.base.system")
 local tcp = require("sysprof.serve.tcp")
+local token = require("sysprof.serve.token")
 
 local STEP_SECONDS = 60
 local REST_SECONDS = 0.1	-- After a connection that could not be taken, because descriptors are missing.
@@ -49,20 +51,25 @@ local function refuse(c, status, sentence)
   answer(c, status, TEXT, sentence .. "\n")
 end
 
+-- Returns why the address of a request is refused, or nil. Moves the token from its path into its prefix. Who knows the
+-- token may call this machine by any name.
+function methods:wrong_address(request)
+  if not self.token then return asker.wrong_host(request.fields, self.host) end
+  local rest = token.rest_of(request.path, self.token)
+  if not rest then return "expected the token in the address; luajit-sysprof serve printed it" end
+  request.path, request.prefix = rest, "/" .. self.token
+end
+
 -- Takes a whole request.
 function methods:dispatch(c, header)
   local request, status, sentence = http.parse(header)
   c.is_head = request and request.method == "HEAD" or false
   if not request then return refuse(c, status, sentence) end
-  local host = request.fields.host
-  if host and not http.is_own_host(host, self.host) then
-    return refuse(c, 403, ("expected the host localhost or an address, got '%s'; --listen=HOST:PORT allows a name")
-			  :format(http.shown(host)))
-  end
-  if http.is_of_other_site(request.fields) then
-    return refuse(c, 403, "a page of another site asked; expected a page of this server, a link, or a program")
-  end
+  local wrong = self:wrong_address(request)
+  if wrong then return refuse(c, 403, wrong) end
   local result = self.handle(request)
+  wrong = asker.wrong_site(request.fields, result.acts, self.token ~= nil)
+  if wrong then return refuse(c, 403, wrong) end
   if not result.job then
     return answer(c, result.status, result.type or TEXT, result.body)
   elseif c.is_head then
@@ -213,12 +220,15 @@ function methods:step()
   return ready[self.signals.fd] and self.signals.take()
 end
 
--- Serves until a signal comes. listener: a listening socket; host: its name, or nil; signals: an object of
--- sysprof.cli.interrupts. handle(request) returns { status=, type=, body= }, or { job=, type=, records= }: job is the
--- work of sysprof.serve.jobs, records tells that no other such job may run.
-function server.run(listener, host, signals, handle)
-  local self = setmetatable({ listener = listener, host = host, signals = signals, handle = handle,
-			      pid = processes.own_pid(), all = {}, count = 0, queue = {}, rests_until = 0 }, mt)
+-- Serves until a signal comes. where: { fd= } of a listening socket, { host= } its name, or nil, { token= } with which
+-- paths begin, or nil; signals: an object of sysprof.cli.interrupts. handle(request) returns { status=, type=, body= },
+-- or { job=, type=, acts=, records= }: job is the work of sysprof.serve.jobs, acts tells that programs do something for
+-- it, records that no other such job may run.
+function server.run(where, signals, handle)
+  local listener = where.fd
+  local self = setmetatable({ listener = listener, host = where.host, token = where.token, signals = signals,
+			      handle = handle, pid = processes.own_pid(), all = {}, count = 0, queue = {},
+			      rests_until = 0 }, mt)
   repeat until self:step()
   local list = {}
   for c in pairs(self.all) do list[#list + 1] = c end
