@@ -90,7 +90,7 @@ static const char *start_errmsg(int status, int err)
 static void say_hints(const Control *c, global_State *g)
 {
   ReportHint hint[REPORT_HINTS_MAX];
-  char text[PROBLEM_MAX];
+  char text[EVENT_ERRMSG_MAX];
   int n = lj_report_hints(g, hint), i;
   for (i = 0; i < n; i++) {
     snprintf(text, sizeof(text), "%s; %s", hint[i].fact, hint[i].so);
