@@ -55,7 +55,7 @@ static int fail(int status, const char *reason)
   return status;
 }
 
-/* The close of a VM ends its hook if the VM is in the registry. Returns 0 or an errno. EPERM: the
+/* The close of a VM ends its hook if the VM is in the registry. Returns 0 or an errno. EINVAL: the
 ** reason is in lj_options_errmsg().
 */
 static int begin(AllocCount *c, global_State *g)
@@ -63,7 +63,7 @@ static int begin(AllocCount *c, global_State *g)
   int err;
   lj_osprocess_pin();
   lj_process_lock();
-  if (!lj_sysprof_canbegin(g)) err = EPERM;
+  if (lj_sysprof_prepare(g) != PROFILE_SUCCESS) err = errno;
   else if (!lj_registry_get(g)) err = ENOMEM;
   else err = lj_hostwalk_warmup() ? lj_alloccount_begin(c, g) : ENOTSUP;
   lj_process_unlock();
@@ -119,7 +119,7 @@ static void call_all(Calls *calls, uint32_t warmup, uint32_t runs)
 
 static int failed_begin(int err)
 {
-  if (err == EPERM) return PROFILE_ERRUSE;
+  if (err == EINVAL) return PROFILE_ERRUSE;
   if (err == EBUSY)
     return fail(PROFILE_ERRRUN, "this VM counts the allocations of a function already; "
 				"count another one after that");

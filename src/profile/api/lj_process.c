@@ -411,28 +411,31 @@ static void stop_all(void)
   lj_process_unlock();
 }
 
-/* Install the handlers of fork() and exit(), once. Returns NULL, or the reason of a failure. */
-static const char *install(void)
+/* Install the handlers of fork() and exit(), once. Returns 0 or an errno. */
+static int install(void)
 {
   static int at_exit, at_fork;
   int err;
   relaxed_set(&process_id, lj_osprocess_id());
-  if (!at_exit && atexit(stop_all) != 0) return strerror(ENOMEM);
+  if (!at_exit && atexit(stop_all) != 0) return ENOMEM;
   at_exit = 1;
   if (!at_fork && (err = pthread_atfork(fork_prepare, fork_parent, fork_child)) != 0)
-    return strerror(err);
+    return err;
   at_fork = 1;
-  return NULL;
+  return 0;
 }
 
 const char *lj_process_begin(const global_State *g)
 {
-  const char *why = "the VM is closing, and lua_close has ended all profiling of it; start "
-		    "a profile before lua_close";
+  static const char closing[] = "the VM is closing, and lua_close has ended all profiling of "
+				"it; start a profile before lua_close";
+  int err;
   lj_process_lock();
-  if (!lj_registry_isclosed(g)) why = install();
+  err = lj_registry_isclosed(g) ? EINVAL : install();
   lj_process_unlock();
-  return why;
+  if (err == 0) return NULL;
+  errno = err;
+  return err == EINVAL ? closing : strerror(err);
 }
 
 /* -- Lock -------------------------------------------------------------------- */

@@ -43,7 +43,8 @@ LJ_FUNC int lj_process_trylock(void);
 LJ_FUNC void lj_process_settle(void);
 
 /* Prepare the process for a profile or the control of a VM: install the handlers of fork() and
-** exit(). Takes the lock. Returns NULL, or the reason of a refusal: a sentence.
+** exit(). Takes the lock. Returns NULL, or the reason of a failure and its errno. EINVAL: lua_close is
+** closing the VM.
 */
 LJ_FUNC const char *lj_process_begin(const global_State *g);
 

@@ -78,9 +78,8 @@ int lj_startfile(lua_State *L, const struct luam_Sysprof_Options *opt,
   StreamFile *sf;
   memset(r, 0, sizeof(*r));
   lj_options_errmsg()[0] = '\0';
-  if (!lj_sysprof_canbegin(G(L))) {
-    r->status = PROFILE_ERRUSE;
-    r->err = EINVAL;
+  if ((r->status = lj_sysprof_prepare(G(L))) != PROFILE_SUCCESS) {
+    r->err = errno;
   } else if (lj_sysprof_isrunning(G(L))) {
     r->status = PROFILE_ERRRUN;
     r->err = errno; /* The caller's errno stays. */

@@ -68,11 +68,12 @@ static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *op
   return o->nspec != 0 && lj_options_fitevents(opt, o->nspec);
 }
 
-int lj_sysprof_canbegin(const global_State *g)
+int lj_sysprof_prepare(const global_State *g)
 {
   const char *why = lj_process_begin(g);
-  if (why) snprintf(lj_options_errmsg(), EVENT_ERRMSG_MAX, "%s", why);
-  return !why;
+  if (!why) return PROFILE_SUCCESS;
+  snprintf(lj_options_errmsg(), EVENT_ERRMSG_MAX, "%s", why);
+  return errno == EINVAL ? PROFILE_ERRUSE : PROFILE_ERRMEM;
 }
 
 int lj_sysprof_startfor(global_State *g, const VmThread *thread,
@@ -87,8 +88,10 @@ int lj_sysprof_startfor(global_State *g, const VmThread *thread,
   if (!read_options(&asked, opt, cb, errmsg)) return PROFILE_ERRUSE;
   lj_osprocess_pin();
   lj_process_lock();
-  status = PROFILE_ERRUSE;
-  if (!lj_sysprof_canbegin(g)) goto out;
+  if ((status = lj_sysprof_prepare(g)) != PROFILE_SUCCESS) {
+    err = errno;
+    goto out;
+  }
   p = lj_registry_get(g);
   status = PROFILE_ERRMEM;
   if (!p) goto out;

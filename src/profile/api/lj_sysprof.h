@@ -9,10 +9,10 @@
 #include "lj_obj.h"
 #include "profile/session/lj_profileopts.h"
 
-/* May a profile of a VM begin? Not while lua_close closes it. If not, the reason is in
-** lj_options_errmsg(). Prepares the process.
+/* Prepare the process for a profile of a VM. Returns a PROFILE_* status. On a failure sets errno, and the
+** reason is in lj_options_errmsg(). PROFILE_ERRUSE: lua_close is closing the VM.
 */
-LJ_FUNC int lj_sysprof_canbegin(const global_State *g);
+LJ_FUNC int lj_sysprof_prepare(const global_State *g);
 
 /* Start profiling the VM of L. Modes with a stream need a writer and an on_stop. limits: NULL: it
 ** ends by a stop only. Returns a PROFILE_* status, and sets errno with PROFILE_ERRIO.
