@@ -262,6 +262,7 @@ const char *lj_livesock_open(void)
 void lj_livesock_forget(void)
 {
   sock.name[0] = '\0';
+  sock.look_ms = 0;
   lj_ownfd_close(&sock.listens);
   lj_ownfd_close(&sock.hears);
   lj_ownfd_close(&sock.rouses);
