@@ -225,7 +225,7 @@ const char *lj_control_add(lua_State *L, const char *control, int dump_signo, in
 {
   const char *errmsg = options_problem(opt);
   int is_file = (control && *control == '/'), is_known, err;
-  ControlOptions co;
+  ControlOptions co = { 0 };
   if (errmsg) return errmsg;
   if (fo->max_size && fo->shared) return "max_size needs a file of its own; remove shared";
   lj_osprocess_pin();
