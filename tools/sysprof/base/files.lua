@@ -20,6 +20,7 @@ int statx(int, const char *, int, unsigned int, void *);
 struct sysprof_statvfs { unsigned long bsize, frsize, blocks, bfree, bavail, spare[16]; };
 int statvfs(const char *, struct sysprof_statvfs *);
 char *realpath(const char *, char *);
+ssize_t readlinkat(int, const char *, char *, size_t);
 void free(void *);
 char *strerror(int);
 int glob(const char *, int, void *, void *);
@@ -29,6 +30,8 @@ void globfree(void *);
 local BLOCK = 2^16		-- Bytes that are read at once.
 local AT_FDCWD, AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH = -100, 0x100, 0x1000
 local STATX_BASIC_STATS = 0x7ff
+local PATH_BYTES = 4096
+local PIPE = 1
 local KINDS = { [4] = "folder", [8] = "file", [10] = "link" }	-- By the upper bits of the mode.
 
 local files = {}
@@ -38,14 +41,17 @@ local function stat(folder, path, flags)
   if ffi.C.statx(folder, path, flags, STATX_BASIC_STATS, st) ~= 0 then return nil end
   return {
     kind = KINDS[math.floor(st.mode / 4096)] or "other", mode = st.mode % 4096,
-    uid = st.uid, size = tonumber(st.size), mtime = tonumber(st.mtime.sec),
+    size = tonumber(st.size), mtime = tonumber(st.mtime.sec), uid = st.uid, links = st.nlink,
+    is_pipe = math.floor(st.mode / 4096) == PIPE,
+    device = st.dev_major * 2^32 + st.dev_minor,
     id = ("%d:%d:%.0f"):format(st.dev_major, st.dev_minor, tonumber(st.ino)),
   }
 end
 
--- Returns { kind=, mode=, uid=, size=, mtime=, id= } of the file at a path, or nil if there is none. kind is "file",
--- "folder", "link" or "other"; mode has the permissions, uid is the owner; mtime is in seconds of Unix time; id differs
--- between files. Follows links unless no_follow.
+-- Returns { kind=, is_pipe=, mode=, size=, mtime=, uid=, links=, device=, id= } of the file at a path, or nil if
+-- there is none. kind is "file", "folder", "link" or "other"; mode has the permissions; mtime is in seconds of Unix
+-- time; uid is its owner; links counts its names; device is that of its file system; id differs between files. Follows
+-- links unless no_follow.
 function files.stat(path, no_follow)
   return stat(AT_FDCWD, path, no_follow and AT_SYMLINK_NOFOLLOW or 0)
 end
@@ -110,6 +116,13 @@ function files.real_path(path)
   local s = ffi.string(real)
   ffi.C.free(real)
   return s
+end
+
+-- Returns where a link leads, or nil. Opens and follows nothing. fd: of the link itself, if the path is "".
+function files.link(path, fd)
+  local buf = ffi.new("char[?]", PATH_BYTES)
+  local n = tonumber(ffi.C.readlinkat(fd or AT_FDCWD, path, buf, PATH_BYTES))
+  return n > 0 and ffi.string(buf, n) or nil
 end
 
 -- Returns how many bytes the disk of a file has left, or nil if that is unknown.

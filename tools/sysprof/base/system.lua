@@ -5,6 +5,8 @@
 local ffi = require("ffi")
 
 ffi.cdef [[
+int open(const char *, int, ...);
+int openat(int, const char *, int, ...);
 int close(int);
 ssize_t read(int, void *, size_t);
 ssize_t write(int, const void *, size_t);
@@ -27,6 +29,7 @@ int kill(int, int);
 void *signal(int, void *);
 int sigemptyset(void *);
 int sigaddset(void *, int);
+int sigfillset(void *);
 int sigprocmask(int, const void *, void *);
 ]]
 
@@ -38,8 +41,10 @@ local WAIT_SECONDS = 3600		-- Seconds.
 
 -- For x86-64 and arm64.
 local system = {
-  EPERM = 1, EINTR = 4, EAGAIN = 11, EACCES = 13, ECONNRESET = 104,
-  O_CLOEXEC = 0x80000,
+  EPERM = 1, ENOENT = 2, EINTR = 4, EAGAIN = 11, EACCES = 13, ECONNRESET = 104,
+  O_WRONLY = 1, O_CREAT = 0x40, O_EXCL = 0x80, O_NOCTTY = 0x100, O_NONBLOCK = 0x800, O_CLOEXEC = 0x80000,
+  O_PATH = 0x200000,
+  O_DIRECTORY = ffi.arch == "arm64" and 0x4000 or 0x10000, O_NOFOLLOW = ffi.arch == "arm64" and 0x8000 or 0x20000,
   SOCK_NONBLOCK = 0x800, SOCK_CLOEXEC = 0x80000, SOL_SOCKET = 1, MSG_NOSIGNAL = 0x4000, MSG_DONTWAIT = 0x40,
   SIGHUP = 1, SIGINT = 2, SIGQUIT = 3, SIGKILL = 9, SIGPIPE = 13, SIGTERM = 15, SIGCHLD = 17, SIGCONT = 18,
   SIGTSTP = 20, SIGTTOU = 22, SIGXFSZ = 25, SIGWINCH = 28,
@@ -86,6 +91,17 @@ function system.allow_files()
   if C.getrlimit(RLIMIT_NOFILE, limit) ~= 0 then return end
   limit.now = limit.most
   C.setrlimit(RLIMIT_NOFILE, limit)
+end
+
+-- Writes all of a text to a descriptor. Returns true, or nil.
+function system.write(fd, s)
+  local at = 0
+  while at < #s do
+    local n = tonumber(C.write(fd, ffi.cast("const char *", s) + at, #s - at))
+    if n < 0 and ffi.errno() ~= system.EINTR or n == 0 then return nil end
+    at = at + math.max(n, 0)
+  end
+  return true
 end
 
 function system.close(fd)

@@ -12,7 +12,7 @@ local bytes = require("sysprof.base.bytes")
 local files = require("sysprof.base.files")
 local limits = require("sysprof.base.limits")
 local numbermap = require("sysprof.base.numbermap")
-local system = require("sysprof.base.system")
+local regular = require("sysprof.base.regular")
 
 local elf = {}
 local methods = {}
@@ -63,29 +63,6 @@ local note_ptr = ffi.typeof("const struct { uint32_t namesz, descsz, type; } *")
 
 -- -- Files -----------------------------------------------------------------
 
-ffi.cdef("int open(const char *, int, ...);")
-
-local O_PATH = 0x200000
-
--- Opens a regular file. Opening anything else could wait, or have an effect; so could a
--- file of /proc, which has no size. So this first takes a descriptor that is only a place
--- (O_PATH). It opens nothing, and no one can exchange its file any more. Returns a file,
--- nil, or nil and a message.
-local function open_regular(path)
-  local fd = ffi.C.open(path, O_PATH + system.O_CLOEXEC)
-  if fd < 0 then return nil end
-  local st, file, err = files.stat_of(fd), nil, nil
-  local is_regular = st and st.kind == "file"
-  if is_regular and st.size == 0 then
-    err = "is empty"
-  elseif is_regular then
-    file, err = io.open("/proc/self/fd/" .. fd, "rb")
-    if not file then err = "cannot be read: " .. err:gsub("^/proc/self/fd/%d+: ", "") end
-  end
-  system.close(fd)
-  return file, err
-end
-
 -- Returns size bytes at an offset, or nil if the file does not have them, or too much was read.
 local function read_at(self, offset, size)
   if not (offset + size <= self.size) then return nil end
@@ -93,9 +70,8 @@ local function read_at(self, offset, size)
   local budget = self.budget
   budget.left = budget.left - size
   if budget.left < 0 then return nil end
-  if not self.file:seek("set", offset) then return nil end
-  local s = self.file:read(size)
-  return s and #s == size and s or nil
+  local s = self.file:read(offset, size)
+  return #s == size and s or nil
 end
 
 local function read_section(self, s, max)
@@ -173,11 +149,16 @@ end
 -- Opens a file. budget: { left = how many bytes may be read of all files }, or nil. Returns an object with its path,
 -- the buildid or nil, and the methods below. Returns nil if the file does not exist; nil and the reason if it is wrong.
 function elf.open(path, budget)
-  if path:find("%z") then return nil end
-  local file, err = open_regular(path)
-  if err then return nil, err end
-  if not file then return nil end
-  local self = setmetatable({ path = path, file = file, size = file:seek("end") or 0,
+  local file, err, is_other = regular.open(path)
+  if not file then
+    if is_other or not files.stat(path) then return nil end
+    return nil, "cannot be read: " .. err
+  end
+  if file.size == 0 then
+    file:close()
+    return nil, "is empty"
+  end
+  local self = setmetatable({ path = path, file = file, size = file.size,
 			      budget = budget or { left = limits.SYMBOL_BYTES },
 			      sections = {}, nsections = 0 }, mt)
   local ok, why = read_sections(self)

@@ -15,6 +15,7 @@ local input = require("sysprof.read.input")
 local limits = require("sysprof.base.limits")
 local merge = require("sysprof.model.merge")
 local otherfiles = require("sysprof.read.otherfiles")
+local regular = require("sysprof.base.regular")
 local room = require("sysprof.model.room")
 local sessions = require("sysprof.read.sessions")
 local tarantool = require("sysprof.read.tarantool")
@@ -123,11 +124,7 @@ end
 
 -- Does a file begin as a profile does? No for what cannot be read, and for pipes.
 function reader.is_profile(path)
-  local st = files.stat(path)
-  local file = st and st.kind == "file" and io.open(path, "rb")
-  if not file then return false end
-  local head = file:read(#G.MAGIC_SYMTAB) or ""
-  file:close()
+  local head = regular.text(path, #G.MAGIC_SYMTAB)
   return head == G.MAGIC_SYMTAB or head == G.MAGIC_CHUNK
 end
 
