@@ -59,7 +59,7 @@ local mt = { __index = methods }
 
 -- Returns the listing of the file at a path, or nil and a message.
 function annotate.new(view, path)
-  local lines, err = source.lines(path)
+  local lines, err = source.lines(path, true)
   if not lines then return nil, "cannot read " .. err end
   local chunks, counted = source.chunks(view.profile, path)
   local rows, file, sum = count(view, chunks)

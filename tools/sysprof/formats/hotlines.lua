@@ -80,7 +80,7 @@ end
 local function write_file(self, write, file)
   local path = file.chunk:match("^@(.+)$")
   local lines, why = nil, "the chunk is no file"
-  if path then lines, why = source.lines(path) end
+  if path then lines, why = source.lines(path, self.path ~= nil) end
   local shown = self.path and whole_region(file, lines) or hot_regions(file, self.sum)
   if #shown == 0 then return end
   write(("\n%s  %.1f%%\n"):format(text.clean(path or file.chunk:sub(1, NAME_BYTES)), 100 * file.self / self.sum))

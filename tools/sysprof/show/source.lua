@@ -2,14 +2,17 @@
 -- Source files of Lua code, printable, and whether they are those of the profile.
 ----------------------------------------------------------------------------
 
+local bit = require("bit")
 local files = require("sysprof.base.files")
 local limits = require("sysprof.base.limits")
+local regular = require("sysprof.base.regular")
 local selfreport = require("sysprof.show.selfreport")
 local sort = require("sysprof.base.sort")
 local text = require("sysprof.base.text")
 
 local TAB = 8
 local SOURCE_MAX = limits.SOURCE
+local READ_BY_OTHERS = 4	-- In the mode of a file.
 
 local source = { MISSING = "[not in this file]" }
 
@@ -67,17 +70,29 @@ local function clean_line(line)
   return text.clean(table.concat(out) .. line:sub(from))
 end
 
--- Returns the lines of a file, or nil and a message.
-function source.lines(path)
-  local file, err = io.open(path, "rb")
-  if not file then return nil, err end
-  local s, why = file:read(SOURCE_MAX + 1)
+-- Is a file below the working folder, by a path without links?
+local function is_below(file)
+  local here, path = files.real_path("."), file:real_path()
+  return here ~= nil and here ~= "/" and path ~= nil and path:sub(1, #here + 1) == here .. "/"
+end
+
+-- Returns why a file that only the profile names is not shown, or nil. A profile may name any file that its reader may
+-- read, and the listing may go to others. A second name below the working folder can be that of a foreign file.
+local function refusal(file)
+  if bit.band(file.mode, READ_BY_OTHERS) ~= 0 or file.links == 1 and is_below(file) then return nil end
+  return "only some users may read it, and only the profile names it; expected it below this folder, or on the " ..
+	 "command line"
+end
+
+-- Returns the lines of a regular file, or nil and a message. is_named: the user has named the file.
+function source.lines(path, is_named)
+  local file, why = regular.open(path)
+  if not file then return nil, ("%s: %s"):format(path, why) end
+  why = not is_named and refusal(file)
+  why = why and ("%s: %s"):format(path, why) or file.size > SOURCE_MAX and limits.sentence("SOURCE", path)
+  local s = not why and file:read(0, file.size)
   file:close()
-  if why then return nil, path .. ": " .. why end
-  s = s or ""
-  if #s > SOURCE_MAX then
-    return nil, limits.sentence("SOURCE", path)
-  end
+  if not s then return nil, why end
   local lines = {}
   for line in text.parts(s, "\n") do lines[#lines + 1] = clean_line(line) end
   if s:sub(-1) == "\n" then lines[#lines] = nil end

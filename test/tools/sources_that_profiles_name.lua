@@ -1,0 +1,52 @@
+-- Sources that only a profile names: regular files, which all may read or which stand below the working folder. A profile
+-- comes from anyone, and its reader may be root.
+
+local B = require("stream_builder")
+local t = require("tools_test")
+local F = B.F
+
+local TEXT = "local secret = 1\nwork()\n"
+
+t.shell("rm -rf here away; mkdir -p here/lib away")
+local _, root = t.shell("pwd -P")
+root = root:gsub("\n$", "")
+t.write_file("here/lib/own.lua", TEXT)
+t.write_file("away/open.lua", TEXT)
+t.write_file("away/private.lua", TEXT)
+t.shell("chmod 600 here/lib/own.lua away/private.lua; chmod 644 away/open.lua; mkfifo here/pipe.lua; " ..
+	"ln -s ../away/private.lua here/link.lua; ln away/private.lua here/hard.lua; ln -s /dev/zero here/zero.lua")
+
+-- Lists the hot lines of a profile whose only chunk has a name.
+local function list(chunk, arguments, folder)
+  local b = B.new():context():lfunc(1, 0, "@" .. chunk):stack(1, { F.cbound, F.lfunc(1, 1) }):sample(1, 0, 5)
+  return t.with_file(b:finish(), function(path)
+    local status, out, err = t.shell(("cd %s && timeout -k 1 60 '%s' '%s/tools/luajit-sysprof.lua' annotate %s '%s'")
+      :format(folder or "here", t.luajit, t.source, arguments or "", path))
+    t.equal(status, 0, chunk .. ": status: " .. err)
+    return out
+  end)
+end
+
+local REFUSED = "[no source: %s: only some users may read it, and only the profile names it; expected it below this " ..
+		"folder, or on the command line]\n"
+
+for chunk, shown in pairs { ["lib/own.lua"] = true, [root .. "/here/lib/own.lua"] = true, [root .. "/away/open.lua"] = true,
+			    ["../away/private.lua"] = false, [root .. "/away/private.lua"] = false, ["link.lua"] = false,
+			    ["lib/../link.lua"] = false } do
+  local out = list(chunk)
+  t.equal(out:find("local secret = 1", 1, true) ~= nil, shown, chunk .. ": " .. out)
+  if not shown then t.contains(out, REFUSED:format(chunk), chunk) end
+  t.contains(out, ("\n%s  100.0%%\n"):format(chunk), chunk .. ": its costs")
+end
+-- The second name of a file could be that of a foreign one.
+t.contains(list("hard.lua"), REFUSED:format("hard.lua"), "a hard link")
+-- The folder of everything is no folder that a user has chosen.
+t.contains(list(root:sub(2) .. "/away/private.lua", nil, "/"), REFUSED:format(root:sub(2) .. "/away/private.lua"), "from /")
+for _, name in ipairs { "pipe.lua", "zero.lua" } do
+  t.contains(list(name), ("[no source: %s: it is no regular file]\n"):format(name), name)
+end
+t.contains(list("evil\n\27[2J.lua"), "[no source: evil??[2J.lua: No such file or directory]", "a name with control characters")
+-- The user names it.
+t.contains(list("away/private.lua", "../away/private.lua"), "local secret = 1", "on the command line")
+
+t.finish()
