@@ -52,17 +52,12 @@ local function request(program, fd, verb, values)
   return its
 end
 
--- Returns the two requests to a program.
-local function begin(program, opt)
-  local recording = request(program, program.fd, "record", RECORDING)
+-- Asks a program for its coroutines, by a connection of its own.
+local function ask_coroutines(program, opt)
   local fd, why = programs.connect(program.facts)
-  local coroutines
-  if fd then
-    coroutines = request(program, fd, "dump", { format = opt.format == "json" and "json" or "text" })
-  else
-    coroutines = { problem = why == "busy" and "it has too many clients; try again" or "it has ended" }
-  end
-  return recording, coroutines
+  if fd then return request(program, fd, "dump", { format = opt.format == "json" and "json" or "text" }) end
+  return { problem = why == "busy" and "it has too many clients; try again" or
+		     why == "late" and "its files do not answer" or "it has ended" }
 end
 
 -- Takes an answer, or why there is none. Returns whether another one is to come: a recording has a second one.
@@ -187,9 +182,11 @@ function verb.main(this, opt, rest)
     return command.FAILED
   end
   local opened, all, pairs_of, list = targets.open(this, opt, rest), {}, {}, {}
+  -- First what goes by the connections that there are: a program does not wait long for a request.
+  for i, program in ipairs(opened) do all[i] = request(program, program.fd, "record", RECORDING) end
   for i, program in ipairs(opened) do
-    local recording, coroutines = begin(program, opt)
-    pairs_of[i], all[#all + 1], all[#all + 2] = { recording, coroutines }, recording, coroutines
+    local coroutines = ask_coroutines(program, opt)
+    pairs_of[i], all[#all + 1] = { all[i], coroutines }, coroutines
   end
   collect(all)
   local status = command.FAILED

@@ -79,8 +79,9 @@ function verb.main(this, _, rest)
     return this.usage_error(("expected no argument, got '%s'; did you mean 'luajit-sysprof record %s'?")
 			    :format(rest[1], rest[1]))
   end
-  local live, asleep, lost = programs.find()
+  local live, others = programs.find()
   local rows, problems = rows_of(live)
+  local asleep, lost = programs.asleep(others)	-- Takes long, and a program does not wait for a request.
   local status = command.FAILED
   if #live > 0 then status = this.print(table_text(rows)) end
   for _, problem in ipairs(problems) do this.say(problem) end

@@ -47,25 +47,27 @@ function targets.wrong(verb, opt, rest)
   end
 end
 
--- Opens a list of processes. Returns the list of opened ones, and of sentences on the others.
-local function open(pids)
-  local opened, problems = {}, {}
-  for _, pid in ipairs(pids) do
-    local program, why = programs.open(pid)
-    if program then opened[#opened + 1] = program else problems[#problems + 1] = why end
+-- Opens a list of processes. Returns the list of opened ones, and of sentences on the others. Sentences on the first n
+-- count only where nothing else is to be said.
+local function open(pids, n)
+  local opened, problems, hidden = {}, {}, {}
+  for i, program in ipairs(programs.open_all(pids)) do
+    local list = program.fd and opened or i > n and problems or hidden
+    list[#list + 1] = program.fd and program or program.sentence
   end
-  return opened, problems
+  local is_alone = #opened == 0 and #pids == n
+  return opened, is_alone and hidden or problems
 end
 
 -- Returns the processes of some names, except this command; and the first name that no process has, or nil.
 local function named(names)
   local list, missing, found = {}, nil, {}
-  for _, pid in ipairs(processes.list()) do
-    local facts, is_meant = pid ~= processes.own_pid() and processes.look(pid), false
-    for _, name in ipairs(facts and not facts.has_ended and names or {}) do
+  for _, facts in ipairs(#names > 0 and processes.look_all(processes.list()) or {}) do
+    local is_meant, is_wrong = false, facts.has_ended or facts.pid == processes.own_pid()
+    for _, name in ipairs(not is_wrong and names or {}) do
       if processes.is_named(facts, name) then is_meant, found[name] = true, true end
     end
-    if is_meant then list[#list + 1] = pid end
+    if is_meant then list[#list + 1] = facts.pid end
   end
   for _, name in ipairs(names) do
     if not found[name] then missing = missing or name end
@@ -83,7 +85,7 @@ function targets.open_more(opt, rest, list)
   for _, pid in ipairs(pids) do
     if not seen[pid] then wanted[#wanted + 1], seen[pid] = pid, true end
   end
-  return (open(wanted))
+  return (open(wanted, 0))
 end
 
 -- Opens the programs that options and arguments mean. Says what is wrong with the others. Returns a list, which may be
@@ -106,11 +108,9 @@ function targets.open(this, opt, rest)
     if not seen[pid] or opt.children then list[#list + 1] = pid end
   end
   -- Of those that no number names, only live ones are meant.
-  local opened, problems = open(list)
-  if #opened > 0 or #given > 0 then problems = {} end
-  local others, more = open(given)
-  for _, program in ipairs(others) do opened[#opened + 1] = program end
-  for _, problem in ipairs(more) do problems[#problems + 1] = problem end
+  local n = #list
+  for _, pid in ipairs(given) do list[#list + 1] = pid end
+  local opened, problems = open(list, n)
   if missing then
     problems[#problems + 1] = ("no process has the name '%s'; 'luajit-sysprof ps' lists live programs"):format(missing)
   end

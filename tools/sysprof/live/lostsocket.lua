@@ -5,8 +5,8 @@
 ----------------------------------------------------------------------------
 
 local files = require("sysprof.base.files")
+local limits = require("sysprof.base.limits")
 
-local UNIX_MAX = 2^24		-- Bytes of the kernel's list of local sockets.
 local LISTENS = 0x10000		-- Its flag __SO_ACCEPTCON.
 local FIRST_NAME = "^/proc/thread%-self/fd/%d+/%.(%d+)$"
 
@@ -15,7 +15,7 @@ local lostsocket = {}
 -- Returns the numbers of the sockets that processes with a number, in their own namespace, have made.
 local function made_by(folder, own_pid)
   local file = io.open(folder .. "/net/unix", "rb")
-  local text = file and file:read(UNIX_MAX) or ""
+  local text = file and file:read(limits.PROC_MAPS) or ""
   if file then file:close() end
   local list = {}
   for line in text:gmatch("[^\n]+") do

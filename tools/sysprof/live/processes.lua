@@ -5,6 +5,7 @@
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
+local aside = require("sysprof.live.aside")
 local files = require("sysprof.base.files")
 local limits = require("sysprof.base.limits")
 local sort = require("sysprof.base.sort")
@@ -53,10 +54,10 @@ local function survivor_of(pid, status)
   end
 end
 
--- Returns the arguments of a process.
-local function arguments(folder)
+-- Returns the arguments in a file cmdline.
+local function arguments(s)
   local list = {}
-  for a in content(folder .. "/cmdline"):gmatch("([^%z]*)%z?") do list[#list + 1] = a end
+  for a in s:gmatch("([^%z]*)%z?") do list[#list + 1] = a end
   while list[#list] == "" do list[#list] = nil end	-- A title is padded.
   return list
 end
@@ -88,17 +89,9 @@ function processes.user_name(uid)
   return entry ~= nil and ffi.string(entry.name) or tostring(uid)
 end
 
--- Returns facts on a process, or nil and whether it is hidden from this user:
---   pid, parent, leader  leader: the process of a thread, else pid
---   own_pid              its number in its own namespace
---   state                the letter of the kernel: "T" stopped, "t" under a debugger
---   has_ended            it may wait for its parent
---   folder               where procfs tells about it
---   user                 effective user
---   comm, args, script   script: of luajit, or nil
---   program, name        what people call it; the same in short
-function processes.look(pid)
-  local status = content(("/proc/%d/status"):format(pid))
+-- Returns facts on a process that the kernel keeps itself; or nil and whether it is hidden from this user.
+local function kept_by_kernel(pid)
+  local started, status = processes.start_time(pid), content(("/proc/%d/status"):format(pid))
   local function number(pattern) return tonumber(status:match(pattern) or "") end
   -- The name stands first, on a line; the kernel escapes line ends in it.
   local comm, state, has_ended = status:match("^Name:\t([^\n]*)\n"), state_of(status)
@@ -108,23 +101,63 @@ function processes.look(pid)
     local survivor, its_state = survivor_of(pid, status)
     if survivor then folder, state, has_ended = survivor, its_state, false end
   end
-  local args = arguments(folder)
-  local script = script_of(args)
-  local title = #args == 1 and args[1]:match("^[%w_.-]+: .*%S") or nil
   return {
     pid = pid, parent = number("\nPPid:\t(%d+)"), leader = number("\nTgid:\t(%d+)"),
     own_pid = number("\nNSpid:[^\n]-(%d+)\n") or pid, state = state,
     has_ended = has_ended, folder = folder, user = number("\nUid:\t%d+\t(%d+)") or 0,
-    comm = comm, args = args, script = script,
-    program = script and ("%s %s"):format(text.base_name(args[1]), script) or title or comm,
-    name = script and text.base_name(script) or comm,
+    comm = comm, started = started,
   }
+end
+
+-- Adds what a process has in its own memory. cmdline: nil if that does not answer.
+local function add_arguments(facts, cmdline)
+  local args = arguments(cmdline or "")
+  local script = script_of(args)
+  local title = #args == 1 and args[1]:match("^[%w_.-]+: .*%S") or nil
+  facts.args, facts.script = args, script
+  facts.program = text.clean(script and ("%s %s"):format(text.base_name(args[1]), script) or title or facts.comm)
+  facts.name = text.clean(script and text.base_name(script) or facts.comm)
+end
+
+-- Returns facts on those processes of a list that exist:
+--   pid, parent, leader  leader: the process of a thread, else pid
+--   own_pid              its number in its own namespace
+--   started              as of start_time()
+--   state                the letter of the kernel: "T" stopped, "t" under a debugger
+--   has_ended            it may wait for its parent
+--   folder               where procfs tells about it
+--   user                 effective user
+--   comm, args, script   script: of luajit, or nil
+--   program, name        what people call it; the same in short: both are clean
+function processes.look_all(pids)
+  local list = {}
+  for _, pid in ipairs(pids) do list[#list + 1] = kept_by_kernel(pid) end
+  aside.each(list, function(facts) return content(facts.folder .. "/cmdline") end, add_arguments)
+  return list
+end
+
+-- Returns the same of a process, or nil and whether it is hidden from this user.
+function processes.look(pid)
+  local facts = processes.look_all({ pid })[1]
+  if facts then return facts end
+  return nil, select(2, kept_by_kernel(pid))
+end
+
+-- Returns the state of a process, and whether it has ended; nil if it does not exist.
+function processes.state(pid)
+  local facts = kept_by_kernel(pid)
+  if facts then return facts.state, facts.has_ended end
 end
 
 -- Has a process ended?
 function processes.has_ended(pid)
-  local facts = processes.look(pid)
-  return not facts or facts.has_ended
+  local state, has_ended = processes.state(pid)
+  return not state or has_ended
+end
+
+-- Is it still the process that was looked at?
+function processes.is_same(facts)
+  return facts.started ~= nil and processes.start_time(facts.pid) == facts.started
 end
 
 -- Returns when a process was started, in ticks, or nil. A later process of the same number has another time.
@@ -184,7 +217,7 @@ function processes.is_named(facts, name)
     return path and (path == name or text.base_name(path) == name)
   end
   return facts.comm == name or #name > COMM_BYTES and facts.comm == name:sub(1, COMM_BYTES) or
-	 has(facts.args[1]) or has(facts.script) or has(files.real_path(facts.folder .. "/exe"))
+	 has(facts.args[1]) or has(facts.script) or has(files.link(facts.folder .. "/exe"))
 end
 
 -- Is the machine loaded, so that answers take longer?

@@ -1,61 +1,124 @@
 ----------------------------------------------------------------------------
 -- Live programs: processes that take requests at a socket (doc/live.md).
 --
--- Another user can plant folders and sockets in /tmp. Only the socket behind which the process
--- itself listens is taken.
+-- Another user can plant folders and sockets in /tmp, and a process may get the number of one that has ended. Only a
+-- socket is taken at which the process itself began to listen, as the user that owns the folder.
 ----------------------------------------------------------------------------
 
+local bit = require("bit")
+local ffi = require("ffi")
+local aside = require("sysprof.live.aside")
 local files = require("sysprof.base.files")
 local library = require("sysprof.live.library")
 local limits = require("sysprof.base.limits")
-local lostsocket = require("sysprof.live.lostsocket")
 local processes = require("sysprof.live.processes")
 local socket = require("sysprof.live.socket")
 local system = require("sysprof.base.system")
 local text = require("sysprof.base.text")
 
 local FOLDER = "/tmp/.luajit-sysprof-"
-local ANEW_SECONDS = 10	-- A program looks so often whether its socket has a name.
-local FULL_SECONDS = 1		-- How long a socket may have too many clients.
+local ANEW_SECONDS = 10		-- A program looks so often whether its socket has a name.
+local FULL_SECONDS = 1		-- How long sockets may have too many clients.
+local FRESH_SECONDS = 1		-- A program closes a connection that brings no request for twice this time.
+local WRITE_BY_OTHERS = 18	-- In the mode of a file.
+local ROOT = 0
 
 local programs = {}
 
--- Tries the sockets of a folder. Returns a descriptor, or nil and the reason that matters most.
+-- -- Connections -----------------------------------------------------------
+
+-- Does the socket in a folder of owner belong to the process? One that began as root may have become another user.
+local function is_its(facts, owner, pid, user)
+  return pid == facts.pid and user == owner and (user == facts.user or user == ROOT)
+end
+
+-- Tries the sockets of an open folder. Returns a descriptor, or nil and the reason that matters most.
 local function connect_in(folder, facts)
-  local worst
+  local st, worst = files.stat_of(folder), nil
+  if not st or bit.band(st.mode, WRITE_BY_OTHERS) ~= 0 then return nil end
   for i = 1, limits.SOCKET_NAMES do	-- Processes of several namespaces may share a folder.
-    local fd, why = socket.connect(("%s/%d%s"):format(folder, facts.own_pid, i > 1 and "." .. i or ""))
-    if fd and why == facts.pid then return fd end
+    local path = ("/proc/self/fd/%d/%d%s"):format(folder, facts.own_pid, i > 1 and "." .. i or "")
+    local fd, pid, user = socket.connect(path)
+    if fd and is_its(facts, st.uid, pid, user) then return fd end
     if fd then system.close(fd) end
-    if why == "denied" then return nil, why end
-    worst = why == "busy" and why or worst
+    if not fd and pid == "denied" then return nil, pid end
+    worst = not fd and pid == "busy" and pid or worst
   end
   return nil, worst
 end
 
-local function connect_once(facts)
+-- Looks for the socket of a process. Returns a descriptor, or nil and "denied", "busy" or nil. A process chooses its
+-- root folder, so this may take for ever.
+local function connect(facts)
   local root = facts.folder .. "/root"
   if not files.stat(root .. "/tmp") then root = "" end	-- Its root is hidden from us, and perhaps ours.
   local usual, worst = root .. FOLDER .. facts.user, nil
   local folders = files.matching(root .. FOLDER .. "*")	-- Its namespace may count users in another way.
   table.insert(folders, 1, usual)
   for i = 1, math.min(#folders, limits.FOLDERS) do
+    local folder = (i == 1 or folders[i] ~= usual) and
+		   ffi.C.open(folders[i], system.O_PATH + system.O_DIRECTORY + system.O_NOFOLLOW + system.O_CLOEXEC) or -1
     local fd, why = nil, nil
-    if i == 1 or folders[i] ~= usual then fd, why = connect_in(folders[i], facts) end
+    if folder >= 0 then
+      fd, why = connect_in(folder, facts)
+      system.close(folder)
+    elseif i == 1 and ffi.errno() == system.EACCES then
+      why = "denied"
+    end
     if fd then return fd end
     worst = worst or why == "busy" and why or i == 1 and why or nil
   end
   return nil, worst
 end
 
--- Connects to the socket of a process. Returns a descriptor, or nil and "denied", "busy" or nil.
-function programs.connect(facts)
-  local limit = system.now() + FULL_SECONDS
-  while true do
-    local fd, why = connect_once(facts)
-    if fd or why ~= "busy" or system.now() >= limit then return fd, why end
-    system.wait({}, 0.05)
+-- Connects to each program of a list that has a descriptor no more: sets fd; else why: "denied", "busy", "late" or nil.
+local function connect_round(list)
+  aside.each(list, function(program)
+    local fd, why = connect(program.facts)
+    return why, fd
+  end, function(program, why, fd)
+    if fd and not processes.is_same(program.facts) then	-- Another process got its number before that.
+      system.close(fd)
+      fd = nil
+    end
+    program.fd, program.why = fd, why == nil and "late" or why ~= "" and why or nil
+  end)
+end
+
+-- Connects anew to programs whose connections have become old.
+local function refresh(list, since)
+  if system.now() < since + FRESH_SECONDS then return end
+  local old = {}
+  for _, program in ipairs(list) do
+    if program.fd then
+      system.close(program.fd)
+      old[#old + 1] = program
+    end
   end
+  connect_round(old)
+end
+
+-- Connects to programs of a list, { facts= }: sets fd; else why: "denied", "busy", "late" or nil.
+local function connect_all(list)
+  local begun, waiting = system.now(), list
+  connect_round(list)
+  repeat
+    local busy = {}
+    for _, program in ipairs(waiting) do busy[#busy + 1] = program.why == "busy" and program or nil end
+    waiting = busy
+    if #waiting > 0 then
+      system.wait({}, 0.05)
+      connect_round(waiting)
+    end
+  until #waiting == 0 or system.now() >= begun + FULL_SECONDS
+  refresh(list, begun)
+end
+
+-- Connects to a process once more. Returns a descriptor, or nil and "denied", "busy", "late" or nil.
+function programs.connect(facts)
+  local program = { facts = facts }
+  connect_all({ program })
+  return program.fd, program.why
 end
 
 -- -- Why a process is not live ---------------------------------------------
@@ -84,11 +147,10 @@ end
 
 local LIVE = "start it with LUAJIT_SYSPROF=live, or let it call misc.sysprof.live()"
 
--- Returns why a process has no socket, with the remedy.
-local function why_not_live(facts)
-  local has = library.of(facts.folder)
+-- Returns why a process has no socket, with the remedy. has: of sysprof.live.library.
+local function why_not_live(facts, has)
   local name = programs.name(facts)
-  if (has == "ours" or not has) and lostsocket.has(facts) then
+  if has == "lost" then
     return ("%s is live, but its socket in %s was removed, perhaps by a cleaner of temporary files; it makes a new " ..
 	    "one within %d s: run the command again then"):format(name, FOLDER .. facts.user, ANEW_SECONDS)
   end
@@ -97,48 +159,93 @@ local function why_not_live(facts)
     return ("%s runs a LuaJIT without sysprof; start it with the libluajit-5.1.so.2 of sysprof"):format(name)
   elseif has == "none" then
     return name .. " has no LuaJIT; expected a program on the LuaJIT of sysprof"
+  elseif has == "late" then
+    return limits.sentence("LIBRARIES_SECONDS", name)
   end
   -- After setuid, its socket is in the folder of its former user.
   return ("%s is not live, and this user may not look into it; %s%s"):format(name,
     processes.own_user() ~= 0 and "run luajit-sysprof as root, or " or "", LIVE)
 end
 
--- Opens a process. Returns { pid=, facts=, fd= }, or nil and a sentence.
-function programs.open(pid)
-  local facts, is_hidden = processes.look(pid)
+-- Returns why a process cannot be opened, or nil. pid: its number; facts: nil if there is no such process.
+local function refusal(pid, facts)
   if not facts then
-    return nil, is_hidden and ("process %d belongs to another user; run luajit-sysprof as root"):format(pid) or
-		("there is no process %d; 'luajit-sysprof ps' lists live programs"):format(pid)
-  end
-  local name = programs.name(facts)
-  if pid == processes.own_pid() then
-    return nil, ("process %d is this command itself; expected the PID of another program"):format(pid)
+    local _, is_hidden = processes.look(pid)
+    return is_hidden and ("process %d belongs to another user; run luajit-sysprof as root"):format(pid) or
+	   ("there is no process %d; 'luajit-sysprof ps' lists live programs"):format(pid)
+  elseif pid == processes.own_pid() then
+    return ("process %d is this command itself; expected the PID of another program"):format(pid)
   elseif facts.leader ~= pid then
-    return nil, ("%d is a thread of process %d; did you mean %d?"):format(pid, facts.leader, facts.leader)
+    return ("%d is a thread of process %d; did you mean %d?"):format(pid, facts.leader, facts.leader)
   elseif facts.has_ended then
-    return nil, ("process %d (%s) has ended"):format(pid, facts.comm)
+    return programs.name(facts) .. " has ended"
   end
-  local fd, why
-  if not is_foreign(facts) then fd, why = programs.connect(facts) else why = "denied" end
-  if not fd and why == "busy" then
-    return nil, ("%s has too many clients; try again"):format(name)
-  elseif not fd and why == "denied" then
-    return nil, ("%s belongs to user %s; run luajit-sysprof as that user or as root")
-		:format(name, processes.user_name(facts.user))
-  elseif not fd then
-    return nil, why_not_live(facts)
-  end
-  local stopped = programs.stopped(facts)
-  if not stopped then return { pid = pid, facts = facts, fd = fd } end
-  system.close(fd)
-  return nil, stopped
 end
 
--- Says that a process cannot answer because it is stopped, or nil.
+-- Returns why a process has no connection, or nil if only its library can tell.
+local function why_unconnected(program)
+  local name = programs.name(program.facts)
+  if program.why == "busy" then return ("%s has too many clients; try again"):format(name) end
+  if program.why == "late" then return limits.sentence("LIBRARIES_SECONDS", name) end
+  if program.why == "denied" then
+    return ("%s belongs to user %s; run luajit-sysprof as that user or as root")
+	   :format(name, processes.user_name(program.facts.user))
+  end
+end
+
+-- Tells for programs without a connection why not. Their files are looked at together.
+local function explain(list)
+  local unknown, facts = {}, {}
+  for _, program in ipairs(list) do
+    program.sentence = program.sentence or not program.fd and why_unconnected(program) or nil
+    if not program.fd and not program.sentence then
+      unknown[#unknown + 1] = program
+      facts[#facts + 1] = program.facts
+    end
+  end
+  for i, has in ipairs(library.of_all(facts)) do
+    local program = unknown[i]
+    program.sentence = why_not_live(program.facts, has)
+  end
+end
+
+-- Opens a list of processes. Returns a list of { pid=, facts=, fd= } or { pid=, sentence= }.
+function programs.open_all(pids)
+  local list, reachable, by_pid = {}, {}, {}
+  for _, facts in ipairs(processes.look_all(pids)) do by_pid[facts.pid] = facts end
+  for i, pid in ipairs(pids) do
+    local facts = by_pid[pid]
+    list[i] = { pid = pid, facts = facts, sentence = refusal(pid, facts) }
+    if not list[i].sentence then
+      if is_foreign(facts) then list[i].why = "denied" else reachable[#reachable + 1] = list[i] end
+    end
+  end
+  connect_all(reachable)
+  local connected = system.now()
+  explain(list)
+  refresh(reachable, connected)
+  for _, program in ipairs(reachable) do
+    local stopped = program.fd and programs.stopped(program.facts)
+    if stopped then system.close(program.fd) end
+    if stopped then program.fd, program.sentence = nil, stopped end
+    if not program.fd and not program.sentence then program.sentence = programs.name(program.facts) .. " has ended" end
+  end
+  return list
+end
+
+-- Opens a process. Returns { pid=, facts=, fd= }, or nil and a sentence.
+function programs.open(pid)
+  local program = programs.open_all({ pid })[1]
+  if program.fd then return program end
+  return nil, program.sentence
+end
+
+-- Says that a process cannot answer now because it is stopped, or nil.
 function programs.stopped(facts)
-  if facts.state == "T" then
+  local state = processes.state(facts.pid)
+  if state == "T" then
     return ("%s is stopped by a signal; 'kill -CONT %d' lets it go on"):format(programs.name(facts), facts.pid)
-  elseif facts.state == "t" then
+  elseif state == "t" then
     return ("%s is stopped by a debugger; let it go on"):format(programs.name(facts))
   end
 end
@@ -150,25 +257,37 @@ local function is_command(facts)
   return facts.script ~= nil and text.base_name(facts.script):find("^luajit%-[%w-]*sysprof%.lua$") ~= nil
 end
 
--- Finds the programs that this user can reach. Returns a list of live ones, { pid=, facts=, fd= or stopped= }, a
--- list of facts on others with our library, and a list of sentences on live ones that have lost their sockets.
+-- Finds the programs that this user can reach. Returns a list of live ones, { pid=, facts=, fd= or stopped= }, and one
+-- of facts on others.
 function programs.find()
-  local live, asleep, lost = {}, {}, {}
+  local list, live, others, pids = {}, {}, {}, {}
   system.allow_files()	-- Each program takes a descriptor.
   for _, pid in ipairs(processes.list()) do
-    local facts = pid ~= processes.own_pid() and processes.look(pid)
-    if facts and not facts.has_ended and not is_foreign(facts) then
-      local fd = programs.connect(facts)
-      local stopped = fd and programs.stopped(facts)
-      if stopped then system.close(fd) end
-      if fd then
-	live[#live + 1] = { pid = pid, facts = facts, fd = not stopped and fd or nil, stopped = stopped }
-      elseif not is_command(facts) and library.of(facts.folder) == "ours" then
-	if lostsocket.has(facts) then lost[#lost + 1] = why_not_live(facts) else asleep[#asleep + 1] = facts end
-      end
-    end
+    if pid ~= processes.own_pid() then pids[#pids + 1] = pid end
   end
-  return live, asleep, lost
+  for _, facts in ipairs(processes.look_all(pids)) do
+    if not facts.has_ended and not is_foreign(facts) then list[#list + 1] = { pid = facts.pid, facts = facts } end
+  end
+  connect_all(list)
+  for _, program in ipairs(list) do
+    program.stopped = program.fd and programs.stopped(program.facts)
+    if program.stopped then system.close(program.fd) end
+    if program.fd then live[#live + 1] = program else others[#others + 1] = program.facts end
+    if program.stopped then program.fd = nil end
+  end
+  return live, others
+end
+
+-- Returns those of a list of facts whose process has our library, and a list of sentences on live ones that have lost
+-- their sockets.
+function programs.asleep(list)
+  local asked, asleep, lost = {}, {}, {}
+  for _, facts in ipairs(list) do asked[#asked + 1] = not is_command(facts) and facts or nil end
+  for i, has in ipairs(library.of_all(asked)) do
+    if has == "ours" then asleep[#asleep + 1] = asked[i] end
+    if has == "lost" then lost[#lost + 1] = why_not_live(asked[i], has) end
+  end
+  return asleep, lost
 end
 
 return programs

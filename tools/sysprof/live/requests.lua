@@ -57,10 +57,11 @@ end
 -- Reads what a program has sent. Returns an answer; or nil and, unless nothing has come yet, a sentence, whether the
 -- program has closed the connection, and whether it refuses the request.
 function requests.receive(program)
-  local packet = socket.receive(program.fd)
+  local packet, sender = socket.receive(program.fd)
   local name = programs.name(program.facts)
   if not packet then return nil end
   if packet == "" then return nil, name .. " closed the connection", true end
+  if sender ~= program.pid then return nil, ("another process answers for %s; restart the program"):format(name) end
   local answer = parse(packet)
   if not answer then return nil, limits.sentence("PACKET", name) end
   if answer.kind == "error" then return nil, ("%s: %s"):format(name, answer.sentence), false, true end
@@ -106,9 +107,9 @@ end
 
 -- Says that a program did not answer.
 function requests.no_answer(program, seconds)
-  local name, facts = programs.name(program.facts), processes.look(program.pid)
-  if not facts or facts.has_ended then return name .. " has ended" end
-  return programs.stopped(facts) or limits.sentence("ANSWER_SECONDS", name, seconds)
+  local name = programs.name(program.facts)
+  if processes.has_ended(program.pid) then return name .. " has ended" end
+  return programs.stopped(program.facts) or limits.sentence("ANSWER_SECONDS", name, seconds)
 end
 
 function requests.close(program)
@@ -123,8 +124,7 @@ local function news(program, is_ready, is_late)
     if is_closed and requests.has_ended(program) then why = programs.name(program.facts) .. " has ended" end
     return answer, why, is_refusal
   end
-  local facts = is_late and processes.look(program.pid)
-  return nil, facts and programs.stopped(facts) or nil
+  return nil, is_late and programs.stopped(program.facts) or nil
 end
 
 -- Waits until each program of a list has sent an answer, or time is up. Calls take(program, answer), or

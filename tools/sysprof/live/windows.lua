@@ -46,7 +46,7 @@ local function connect(self, its)
     return false
   end
   its.lost_since = its.lost_since or system.now()
-  if programs.stopped(processes.look(its.pid) or its.facts) then its.lost_since = nil end
+  if programs.stopped(its.facts) then its.lost_since = nil end
   if its.lost_since and system.now() > its.lost_since + GIVE_UP_SECONDS then
     remove(self, its, why)
   else
