@@ -5,17 +5,24 @@ local ffi = require("ffi")
 local t = require("tools_test")
 
 local EACCES, EOPNOTSUPP, ENOSPC = 13, 95, 28
-local O_CREAT = 0x40
+local O_WRONLY, O_CREAT, O_TMPFILE = 1, 0x40, 0x400000
 
--- The C library for outfile: open() fails where refuse(flags) gives an error.
-local refuse
-local function open(path, flags, mode)
-  local errno = refuse(flags)
-  if not errno then return ffi.C.open(path, flags, mode) end
-  ffi.errno(errno)
-  return -1
+-- The C library for outfile: openat() for a new file fails where refuse(flags) gives an error. created(name) is called
+-- when a file with a name has been made.
+local refuse, created
+local function has(flags, bit) return flags % (2 * bit) >= bit end
+local function openat(folder, path, flags, mode)
+  local is_new = has(flags, O_TMPFILE) or has(flags, O_CREAT)
+  local errno = has(flags, O_WRONLY) and is_new and refuse(flags)
+  if errno then
+    ffi.errno(errno)
+    return -1
+  end
+  local fd = ffi.C.openat(folder, path, flags, mode or 0)
+  if created and has(flags, O_CREAT) then created(path) end
+  return fd
 end
-local C = setmetatable({ open = open }, { __index = function(_, name) return ffi.C[name] end })
+local C = setmetatable({ openat = openat }, { __index = function(_, name) return ffi.C[name] end })
 package.loaded.ffi = setmetatable({ C = C }, { __index = ffi })
 local outfile = require("sysprof.cli.outfile")
 
@@ -56,7 +63,7 @@ refuse = function() return nil end
 all("files without names")
 local names
 refuse = function(flags)
-  if flags % (2 * O_CREAT) < O_CREAT then return EOPNOTSUPP end
+  if has(flags, O_TMPFILE) then return EOPNOTSUPP end
 end
 local stop_name = ("x.txt.%d.new"):format(ffi.C.getpid())
 outfile.write("out/x.txt", function(write)
@@ -65,6 +72,26 @@ outfile.write("out/x.txt", function(write)
 end)
 t.contains(names, stop_name, "files with names: one of this process")
 all("files with names")
+
+-- Who may change the folder exchanges the new file for a link: nothing goes where it leads.
+do
+  t.shell("rm -rf out/* root; mkdir -p root/tmp")
+  t.write_file("victim", "a letter")
+  local now = true
+  created = function(name) t.shell(("cd %s; rm -f '%s'; ln -s \"$OLDPWD/victim\" '%s'"):format(now and "out" or "root/tmp", name, name)) end
+  outfile.write("out/x.txt", produce)
+  now = false
+  outfile.write_below("root", "tmp", "perf-1.map", produce, function() return true end)
+  created = nil
+  t.equal(t.read_file("victim"), "a letter", "a link in place of the new file")
+  local ok, err = outfile.write_below("root", "tmp", "perf-2.map", produce, function() return false end)
+  t.equal(ok, nil, "another process has its number")
+  t.equal(err, "cannot write root/tmp/perf-2.map: the process has ended", "another process has its number: message")
+  t.shell("rm -rf out/* root/tmp; ln -s ../out root/tmp")
+  ok = outfile.write_below("root", "tmp", "perf-3.map", produce, function() return true end)
+  t.equal(ok, nil, "the folder is a link")
+  t.equal(left(), "", "the folder is a link: where it leads")
+end
 
 -- A full disk: neither kind of file.
 refuse = function() return ENOSPC end
@@ -83,6 +110,28 @@ t.equal(outfile.write("out/x.txt", produce), true, "no permission: an old file")
 t.equal(t.read_file("out/x.txt"), "new text", "no permission: text")
 t.equal(select(2, outfile.write("out/no.txt", produce)), "cannot write out/no.txt: Permission denied",
 	"no permission: a new file")
+
+-- Links and pipes of others, where all users may make names. A file of another user passes no right on.
+if t.shell("setpriv --reuid=65534 --clear-groups true") == 0 then
+  refuse = function() return nil end
+  t.shell("rm -rf out; mkdir -m 1777 out; : >victim; mkfifo out/pipe.txt; ln -s ../victim out/link.txt; " ..
+	  "ln -s ../none out/dangling.txt; echo 'samples 1' >out/x.txt; chmod 666 out/x.txt; chown -h 65534 out/*")
+  for name, what in pairs { pipe = "a pipe", link = "a link", dangling = "a link" } do
+    local path = ("out/%s.txt"):format(name)
+    for _, call in ipairs { outfile.check, outfile.write } do
+      local done, why = call(path, call == outfile.check and "top" or produce)
+      t.equal(done, nil, name)
+      t.contains(why, ("cannot write %s: it is %s of user "):format(path, what), name)
+    end
+  end
+  t.equal(t.read_file("victim"), "", "a link: where it leads")
+  t.equal(t.content("none"), "", "a dangling link: where it leads")
+  t.equal(outfile.write("out/x.txt", produce), true, "a file of another user")
+  t.equal(select(2, t.shell("stat -c %u:%a out/x.txt")), "0:644\n", "a file of another user: the new one")
+  t.shell("rm -rf out; mkdir out; ln -s ../victim out/link.txt")
+  t.equal(outfile.write("out/link.txt", produce), true, "a link of one's own")
+  t.equal(t.read_file("victim"), "new text", "a link of one's own: where it leads")
+end
 
 -- Known before any work.
 if t.shell("setpriv --reuid=65534 --clear-groups true") == 0 then

@@ -212,6 +212,17 @@ for _, path in ipairs { "out.folded", "out.bin" } do
 end
 os.execute("rm -f out.*")
 
+-- A pipe with the name of a child's profile, as another user can make it in /tmp.
+t.write_file("plants.lua", [[
+os.execute("for path in ./luajit-sysprof-*; do mkfifo \\"$path.77\\"; done")
+local start = os.clock()
+while os.clock() - start < 0.2 do end
+]])
+status, _, err = t.shell("timeout -k 1 60 env " .. RUN .. "run --fork -o out.folded plants.lua")
+t.equal(status, 0, "a planted pipe: status: " .. err)
+t.contains(err, ".77 is no file of this user; it is left out", "a planted pipe")
+os.execute("rm -f out.* luajit-sysprof-*")
+
 -- -- What the script gets of it ----------------------------------------------
 
 -- No name of a file means anything else, and what the script starts is not profiled.

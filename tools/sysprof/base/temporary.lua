@@ -2,6 +2,7 @@
 -- Temporary files, in the folder that TMPDIR names.
 ----------------------------------------------------------------------------
 
+local bit = require("bit")
 local ffi = require("ffi")
 local files = require("sysprof.base.files")
 local system = require("sysprof.base.system")
@@ -12,12 +13,23 @@ int fcntl(int, int, ...);
 ]]
 
 local F_SETFD, FD_CLOEXEC = 2, 1
+local WRITE_BY_ALL, STICKY = 2, 512	-- In the mode of a folder.
 
 local temporary = {}
 
 -- Returns the folder of temporary files.
 function temporary.folder()
   return os.getenv("TMPDIR") or "/tmp"
+end
+
+-- Closes the descriptor of a new file. Returns its path; or nil and a message, where all users may replace the file.
+local function keep_path(path, fd)
+  local st = files.stat(temporary.folder())
+  system.close(fd)
+  if st and (bit.band(st.mode, WRITE_BY_ALL) == 0 or bit.band(st.mode, STICKY) ~= 0) then return path end
+  os.remove(path)
+  return nil, ("no temporary file in %s: all users may replace it there; 'chmod +t' ends that, or TMPDIR names " ..
+	       "another folder"):format(temporary.folder())
 end
 
 -- Returns the path and a descriptor of a new file, or nil and a message.
@@ -35,8 +47,8 @@ end
 -- Returns the path of a new file, or nil and a message.
 function temporary.named()
   local path, fd = new_file()
-  if path then system.close(fd) end
-  return path, not path and fd or nil
+  if not path then return nil, fd end
+  return keep_path(path, fd)
 end
 
 -- Returns the path by which procfs shows a file of this process, or nil. procfs may be that of another PID namespace,
@@ -53,8 +65,9 @@ function temporary.new()
   local path, fd = new_file()
   if not path then return nil, fd end
   local link = link_of(fd)
-  if link then os.remove(path) else system.close(fd) end
-  return link or path
+  if not link then return keep_path(path, fd) end
+  os.remove(path)
+  return link
 end
 
 -- Returns the path and the descriptor of a new file without a name; or nil and a message.

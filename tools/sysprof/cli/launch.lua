@@ -8,9 +8,9 @@
 -- If the background thread does not start, the VM writes the profile.
 ----------------------------------------------------------------------------
 
-local ffi = require("ffi")
 local child = require("sysprof.cli.child")
 local files = require("sysprof.base.files")
+local processes = require("sysprof.live.processes")
 local temporary = require("sysprof.base.temporary")
 
 local FAILED = 1	-- Status if the profiler could not be started.
@@ -18,10 +18,6 @@ local RUNS = "runs"	-- In the note.
 
 -- The start of the profiler takes LUA_INIT out of our way.
 local KEPT_INIT = "SYSPROF_RUN_LUA_INIT"
-
-ffi.cdef [[
-ssize_t readlink(const char *, char *, size_t);
-]]
 
 -- Lua code that starts the profiler with a table of options. It first removes our n arguments of
 -- luajit from the script's arg table. The profile must not have frames of this code, so the start
@@ -77,9 +73,7 @@ end
 
 -- Path of the luajit program that runs us.
 local function luajit_path()
-  local buf = ffi.new("char[4096]")
-  local n = ffi.C.readlink("/proc/self/exe", buf, 4096)
-  return n > 0 and ffi.string(buf, n) or arg[-1]
+  return files.link("/proc/self/exe") or arg[-1]
 end
 
 -- Is the script's name like an option?
@@ -136,14 +130,16 @@ function launch.run(options, passed, rest)
   return status, signo, message ~= RUNS and "cannot profile: " .. named(tostring(message), options.path) or nil
 end
 
--- Returns a sorted list of the profiles that children of the script have written:
--- beside its own, with their ids at the end.
+-- Returns a sorted list of the profiles that children of the script have written: beside its own, with their ids at the
+-- end. The second list has files of such names that another user made, or that are no files: /tmp is open to all.
 function launch.profiles_of_children(path)
-  local list = {}
+  local list, foreign = {}, {}
   for _, name in ipairs(files.matching(path:gsub("[%*%?%[\\]", "\\%0") .. ".*")) do
-    if name:sub(#path + 1):find("^%.[%d.]*%d$") then list[#list + 1] = name end
+    local st = name:sub(#path + 1):find("^%.[%d.]*%d$") and files.stat(name, true)
+    local to = st and (st.kind == "file" and st.uid == processes.own_user() and list or foreign)
+    if to then to[#to + 1] = name end
   end
-  return list
+  return list, foreign
 end
 
 return launch

@@ -4,33 +4,40 @@
 -- A file that no sysprof has written is refused. The new file takes the place of the old one when it is
 -- whole: a failure or a kill leaves the old one, and nothing else. Only where all files have names, a kill also
 -- leaves FILE.PID.new. Devices and pipes are written directly.
+--
+-- Others may change the names in a folder at any time. So a folder and a file are opened once, and used by their
+-- descriptors.
 ----------------------------------------------------------------------------
 
+local bit = require("bit")
 local ffi = require("ffi")
 local files = require("sysprof.base.files")
+local processes = require("sysprof.live.processes")
+local regular = require("sysprof.base.regular")
 local system = require("sysprof.base.system")
 
 ffi.cdef [[
-int open(const char *, int, ...);
-int openat(int, const char *, int, ...);
 int linkat(int, const char *, int, const char *, int);
+int renameat(int, const char *, int, const char *);
+int unlinkat(int, const char *, int);
 int fchmod(int, unsigned int);
-int chmod(const char *, unsigned int);
-int rename(const char *, const char *);
+int ftruncate(int, long);
 int access(const char *, int);
-int sigfillset(void *);
 ]]
 
 local C = ffi.C
-local O_WRONLY, O_CREAT, O_EXCL, O_CLOEXEC = 1, 0x40, 0x80, system.O_CLOEXEC
-local O_DIRECTORY, O_NOFOLLOW = 0x10000, 0x20000
-if ffi.arch == "arm64" then O_DIRECTORY, O_NOFOLLOW = 0x4000, 0x8000 end
-local O_TMPFILE, O_PATH = 0x400000 + O_DIRECTORY, 0x200000
+local O_PLACE = system.O_PATH + system.O_CLOEXEC
+local O_STEP, O_FOLDER = O_PLACE + system.O_NOFOLLOW, O_PLACE + system.O_DIRECTORY
+local O_WRITE = system.O_WRONLY + system.O_NOFOLLOW + system.O_NONBLOCK + system.O_NOCTTY + system.O_CLOEXEC
+local O_TMPFILE, O_NEW = 0x400000 + system.O_DIRECTORY, system.O_CREAT + system.O_EXCL
 local EPERM, EACCES, W_OK = system.EPERM, system.EACCES, 2
 local AT_FDCWD, AT_SYMLINK_FOLLOW = -100, 0x400
 local SIG_SETMASK = system.SIG_SETMASK
 local NEW_MODE, PROFILE_MODE = 438, 384	-- rw-rw-rw-, less the umask; rw-------.
 local HEAD = 4096		-- Bytes that show who wrote a file.
+local BLOCK = 2^16		-- Bytes that are written at once.
+local ROOT = 0
+local LINKS = 40	-- As the kernel follows.
 
 local MARK = "sysprof for LuaJIT"	-- In the head of all formats that have a place for it.
 local OLD = ".old"
@@ -72,16 +79,45 @@ local function is_ours(head, format)
 end
 
 local function head_of(path)
-  local file = io.open(path, "rb")
-  local head = file and file:read(HEAD) or ""
-  if file then file:close() end
-  return head
+  return regular.text(path, HEAD) or ""
+end
+
+-- Follows a link to a file, step by step. Who may make names in a folder, such as /tmp, can let a link or a pipe lead
+-- to another place, and can exchange names at any time. So each step is a descriptor, and a link or a pipe must be of
+-- this user or of root. Returns the path and a descriptor that is only a place, -1 if no file is there; or nil and why.
+local function resolve(path)
+  local proc, own = files.stat("/proc"), processes.own_user()
+  for _ = 1, LINKS do
+    local fd = C.open(path, O_STEP)
+    local st = fd >= 0 and files.stat_of(fd)
+    if not st then return path, -1 end
+    local what = st.kind == "link" and "a link" or st.is_pipe and "a pipe"
+    -- The links of procfs are no texts. It has those of descriptors, and nobody makes names there.
+    if proc and st.device == proc.device then
+      system.close(fd)
+      return path, C.open(path, O_PLACE)
+    elseif what and st.uid ~= own and st.uid ~= ROOT then
+      system.close(fd)
+      return nil, ("it is %s of user %s; expected one of your own, or no file")
+		  :format(what, processes.user_name(st.uid))
+    elseif st.kind ~= "link" then
+      return path, fd
+    end
+    local target = files.link("", fd)
+    system.close(fd)
+    if not target then return nil, files.reason() end
+    path = target:sub(1, 1) == "/" and target or (path:match("^.*/") or "") .. target
+  end
+  return nil, "too many links"
 end
 
 -- Checks a path before any work is done. Returns true, or nil and a message.
 function outfile.check(path, format, force)
   if not path or path == "-" then return true end
-  local st = files.stat(path)
+  local resolved, place = resolve(path)
+  if not resolved then return nil, ("cannot write %s: %s"):format(path, place) end
+  local st = place >= 0 and files.stat_of(place)
+  system.close(place)
   if st and st.kind == "folder" then return nil, ("cannot write %s: it is a folder"):format(path) end
   if not st then
     local folder = path:match("^(.*)/[^/]*$") or "."
@@ -123,20 +159,19 @@ local function fill(file, produce)
   return failed
 end
 
-local function write_directly(path, produce)
-  local file, why = files.open(path, "wb")
-  return file and fill(file, produce) or why
-end
-
--- Makes an empty file that only we use. Returns nil, or what failed and whether that is a permission.
-local function create(path, mode)
-  local fd = C.open(path, O_WRONLY + O_CREAT + O_EXCL + O_CLOEXEC, ffi.cast("int", mode))
-  if fd >= 0 then
-    C.close(fd)
-    return nil
+-- Fills a file by its descriptor. Returns nil, or what failed.
+local function fill_descriptor(fd, produce)
+  local parts, size, failed = {}, 0, nil
+  local function flush()
+    if not failed and not system.write(fd, table.concat(parts)) then failed = files.reason() end
+    parts, size = {}, 0
   end
-  local errno = ffi.errno()
-  return files.reason(), errno == EACCES or errno == EPERM
+  local refused = produce(function(s)
+    parts[#parts + 1], size = s, size + #s
+    if size >= BLOCK then flush() end
+  end)
+  flush()
+  return failed or refused
 end
 
 -- Returns f(), without signals: a kill between two of its steps would leave a file more, or one less.
@@ -149,65 +184,113 @@ local function without_signals(f)
   return result
 end
 
-local function link(from, to)
-  return C.linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW) == 0
-end
-
--- Gives a new file its name; the old one gets its own. Returns nil, or what failed.
-local function publish(new, path, keep_old)
+-- Gives a new file in a folder its name; the old one gets its own. Returns nil, or what failed.
+local function publish(folder, new, name, keep_old)
   if keep_old then
-    os.remove(path .. OLD)
-    if not link(path, path .. OLD) then C.rename(path, path .. OLD) end
+    C.unlinkat(folder, name .. OLD, 0)
+    if C.linkat(folder, name, folder, name .. OLD, 0) ~= 0 then C.renameat(folder, name, folder, name .. OLD) end
   end
-  if C.rename(new, path) == 0 then return nil end
+  if C.renameat(folder, new, folder, name) == 0 then return nil end
   local why = files.reason()
-  os.remove(new)
-  if keep_old then C.rename(path .. OLD, path) end
+  C.unlinkat(folder, new, 0)
+  if keep_old then C.renameat(folder, name .. OLD, folder, name) end
   return why
 end
 
 -- Names a file without a name. Returns nil, or what failed.
-local function publish_unnamed(fd, new, path, keep_old)
-  if not link(("/proc/self/fd/%d"):format(fd), new) then return files.reason() end
-  return publish(new, path, keep_old)
+local function publish_unnamed(fd, folder, new, name, keep_old)
+  if C.linkat(AT_FDCWD, ("/proc/self/fd/%d"):format(fd), folder, new, AT_SYMLINK_FOLLOW) ~= 0 then
+    return files.reason()
+  end
+  return publish(folder, new, name, keep_old)
+end
+
+-- Gives a new file the rights of the old one; if that is another user's, only those that a new file has, too.
+local function keep_mode(fd, st)
+  local own = files.stat_of(fd)
+  if not own or not st then return end
+  C.fchmod(fd, st.uid == own.uid and st.mode or bit.band(st.mode, own.mode))
 end
 
 -- Fills a file with a name, where the file system or this machine has no other ones. Removes it after a failure.
-local function fill_named(new, produce, mode)
-  if mode then C.chmod(new, mode) end
-  local ok, failed = pcall(write_directly, new, produce)
-  if not ok or failed then os.remove(new) end
+local function fill_named(fd, folder, new, produce)
+  local ok, failed = pcall(fill_descriptor, fd, produce)
+  if not ok or failed then C.unlinkat(folder, new, 0) end
+  if not ok then error(failed, 0) end
+  return failed
+end
+
+-- Writes to a device or a pipe at a place. It may wait.
+local function write_directly(path, place, produce)
+  local fd = C.open(("/proc/self/fd/%d"):format(place), system.O_WRONLY + system.O_CLOEXEC)
+  if fd < 0 and ffi.errno() == system.ENOENT then	-- There is no procfs.
+    fd = C.open(path, system.O_WRONLY + system.O_NOFOLLOW + system.O_CLOEXEC)
+  end
+  if fd < 0 then return files.reason() end
+  local ok, failed = pcall(fill_descriptor, fd, produce)
+  system.close(fd)
   if not ok then error(failed, 0) end
   return failed
 end
 
 -- Writes over a file in a folder where we may not make one. The old content stays until the new one is whole.
-local function write_over(path, produce)
+local function write_over(folder, name, produce, st)
   local parts = {}
   local refused = produce(function(s) parts[#parts + 1] = s end)
-  return refused or write_directly(path, function(write)
-    for _, s in ipairs(parts) do write(s) end
-  end)
+  if refused then return refused end
+  local fd = C.openat(folder, name, O_WRITE)
+  if fd < 0 then return files.reason() end
+  local now = files.stat_of(fd)
+  local failed = (not now or now.id ~= st.id) and "another file took its place" or
+		 C.ftruncate(fd, 0) ~= 0 and files.reason() or
+		 fill_descriptor(fd, function(write)
+		   for _, s in ipairs(parts) do write(s) end
+		 end)
+  system.close(fd)
+  return failed or nil
+end
+
+-- Replaces a file in an open folder. mode: of a new one. st: of the old one, or nil.
+local function replace_in(folder, name, mode, produce, st, keep_old)
+  local new = ("%s.%d.new"):format(name, C.getpid())
+  local function open(path, flags) return C.openat(folder, path, O_WRITE + flags, ffi.cast("int", mode)) end
+  C.unlinkat(folder, new, 0)	-- Of a process that had our number.
+  keep_old = keep_old and st and st.size > 0
+  local fd = open(".", O_TMPFILE)
+  -- Without procfs, such a file gets no name.
+  if fd >= 0 and not files.stat(("/proc/self/fd/%d"):format(fd)) then
+    system.close(fd)
+    fd = -1
+  end
+  if fd >= 0 then
+    keep_mode(fd, st)
+    local failed = fill_descriptor(fd, produce) or without_signals(function()
+      return publish_unnamed(fd, folder, new, name, keep_old)
+    end)
+    system.close(fd)
+    return failed
+  end
+  fd = open(new, O_NEW)
+  if fd < 0 then
+    local errno = ffi.errno()
+    if st and (errno == EACCES or errno == EPERM) then return write_over(folder, name, produce, st) end
+    return files.reason()
+  end
+  keep_mode(fd, st)
+  local failed = fill_named(fd, folder, new, produce)
+  system.close(fd)
+  return failed or without_signals(function() return publish(folder, new, name, keep_old) end)
 end
 
 local function replace(path, produce, st, keep_old)
-  local folder, mode = path:match("^(.*/)") or ".", path:find("%.bin$") and PROFILE_MODE or NEW_MODE
-  local new = ("%s.%d.new"):format(path, C.getpid())
-  os.remove(new)	-- Of a process that had our number.
-  local fd = C.open(folder, O_TMPFILE + O_WRONLY + O_CLOEXEC, ffi.cast("int", mode))
-  local file = fd >= 0 and io.open(("/proc/self/fd/%d"):format(fd), "wb")
-  keep_old = keep_old and st and st.size > 0
-  local failed, is_denied
-  if file then
-    if st then C.fchmod(fd, st.mode) end
-    failed = fill(file, produce) or without_signals(function() return publish_unnamed(fd, new, path, keep_old) end)
-  end
-  if fd >= 0 then C.close(fd) end
-  if file then return failed end
-  failed, is_denied = create(new, mode)
-  if is_denied and st then return write_over(path, produce) end
-  failed = failed or fill_named(new, produce, st and st.mode)
-  return failed or without_signals(function() return publish(new, path, keep_old) end)
+  local place, name = path:match("^(.*/)([^/]*)$")
+  local folder = C.open(place or ".", O_FOLDER)
+  if folder < 0 then return files.reason() end
+  local mode = path:find("%.bin$") and PROFILE_MODE or NEW_MODE
+  local ok, failed = pcall(replace_in, folder, name or path, mode, produce, st, keep_old)
+  system.close(folder)
+  if not ok then error(failed, 0) end
+  return failed
 end
 
 -- Runs produce(write) on a file, or on standard output for "-" or nil. produce returns nil, or why the file
@@ -218,13 +301,21 @@ function outfile.write(path, produce, keep_old)
   if not path or path == "-" then
     path, failed = "standard output", fill(io.stdout, produce)
   else
-    local st, itself = files.stat(path), files.stat(path, true)
-    if st and st.kind == "file" then
-      failed = replace(files.real_path(path) or path, produce, st, keep_old)
-    elseif itself then
-      failed = write_directly(path, produce)
+    local resolved, place = resolve(path)
+    if not resolved then
+      failed = place
+    elseif place < 0 then
+      failed = replace(resolved, produce)
     else
-      failed = replace(path, produce)
+      local st = files.stat_of(place)
+      local function write()
+	if st.kind == "file" then return replace(resolved, produce, st, keep_old) end
+	return write_directly(resolved, place, produce)
+      end
+      local ok, why = pcall(write)
+      system.close(place)
+      if not ok then error(why, 0) end
+      failed = why
     end
   end
   if not failed then return true end
@@ -232,13 +323,15 @@ function outfile.write(path, produce, keep_old)
 end
 
 -- Writes a file into a folder of a root that belongs to others, such as a container's. Follows no link there: an
--- absolute one leads to our own files. Returns true, or nil and a message.
-function outfile.write_below(root, folder, name, produce)
-  local top = C.open(root, O_PATH + O_DIRECTORY + O_CLOEXEC)
-  local fd = top >= 0 and C.openat(top, folder, O_DIRECTORY + O_NOFOLLOW + O_CLOEXEC) or -1
-  local failed = fd < 0 and files.reason() or replace(("/proc/self/fd/%d/%s"):format(fd, name), produce)
-  if fd >= 0 then C.close(fd) end
-  if top >= 0 then C.close(top) end
+-- absolute one leads to our own files. is_right(): whether the path of the root still means what it did before it was
+-- opened. Returns true, or nil and a message.
+function outfile.write_below(root, folder, name, produce, is_right)
+  local top = C.open(root, O_FOLDER)
+  local fd = top >= 0 and C.openat(top, folder, O_FOLDER + system.O_NOFOLLOW) or -1
+  local failed = fd < 0 and files.reason() or not is_right() and "the process has ended" or
+		 replace_in(fd, name, NEW_MODE, produce)
+  if fd >= 0 then system.close(fd) end
+  if top >= 0 then system.close(top) end
   if not failed then return true end
   return nil, ("cannot write %s/%s/%s: %s"):format(root, folder, name, failed)
 end

@@ -4,15 +4,19 @@
 -- perf looks for the file in the program's own root folder, under the number that the program has there.
 ----------------------------------------------------------------------------
 
+local aside = require("sysprof.live.aside")
 local command = require("sysprof.cli.command")
 local files = require("sysprof.base.files")
 local limits = require("sysprof.base.limits")
 local outfile = require("sysprof.cli.outfile")
+local processes = require("sysprof.live.processes")
 local programs = require("sysprof.live.programs")
 local requests = require("sysprof.live.requests")
 local targets = require("sysprof.cli.targets")
 local text = require("sysprof.base.text")
 local viewspecs = require("sysprof.cli.viewspecs")
+
+local DIGITS = 16	-- Of an address.
 
 local verb = { name = "perf-map", line = "name compiled code for perf report",
   specs = targets.specs(viewspecs.of { "help", "version" }) }
@@ -25,15 +29,32 @@ verb.help = {
   example = "luajit-sysprof perf-map 4711 && perf report",
 }
 
--- Writes the map of a program from what it has sent. Returns true, or nil and a message.
+-- Returns the lines of a map that perf and a terminal can take, and how many are of traces.
+local function lines_of(content)
+  local out, n = {}, 0
+  for line in content:gmatch("[^\n]+") do
+    local addr, size, name = line:match("^(%x+) (%x+) (.+)$")
+    if addr and #addr <= DIGITS and #size <= DIGITS then
+      out[#out + 1] = ("%s %s %s\n"):format(addr, size, text.clean(name))
+      n = n + (name:find("^trace ") and 1 or 0)
+    end
+  end
+  return table.concat(out), n
+end
+
+-- Writes the map of a program from what it has sent. Returns true, or nil; and a message. The program chooses the
+-- folder, whose file system may never answer.
 local function write_map(program)
   local content, err = files.text(program.path, limits.MAP_BYTES)
   if not content then return nil, ("%s: no map: %s"):format(programs.name(program.facts), err) end
-  local name = ("perf-%d.map"):format(program.facts.own_pid)
-  local ok
-  ok, err = outfile.write_below(program.facts.folder .. "/root", "tmp", name, function(write) write(content) end)
-  if not ok then return nil, err end
-  local _, n = content:gsub("%f[^\n%z]%x+ %x+ trace ", "")
+  local facts, lines, n = program.facts, lines_of(content)
+  local name = ("perf-%d.map"):format(facts.own_pid)
+  local problem, _, why = aside.call(function()
+    return select(2, outfile.write_below(facts.folder .. "/root", "tmp", name, function(write) write(lines) end,
+					 function() return processes.is_same(facts) end))
+  end)
+  if why then return nil, ("cannot write %s/root/tmp/%s: %s"):format(facts.folder, name, why) end
+  if problem ~= "" then return nil, problem end
   return true, ("%s written to /tmp/%s"):format(text.plural(n, "trace"), name)
 end
 

@@ -79,12 +79,15 @@ end
 
 -- Returns the paths of the profiles of a script and of its children; before: files
 -- of children from before the run.
-local function profiles(opt, path, before)
+local function profiles(this, opt, path, before)
   local list, old = { path }, {}
+  if not opt.fork then return list end
   for _, name in ipairs(before) do old[name] = true end
-  for _, name in ipairs(opt.fork and launch.profiles_of_children(path) or {}) do
+  local found, foreign = launch.profiles_of_children(path)
+  for _, name in ipairs(found) do
     if not old[name] then list[#list + 1] = name end
   end
+  for _, name in ipairs(foreign) do this.say(name, " is no file of this user; it is left out") end
   return list
 end
 
@@ -101,7 +104,7 @@ local function run(this, opt, rest)
   end
   local before = launch.profiles_of_children(path)
   local status, signo, why = launch.run(start_options(opt, path), luajit_options(opt), rest)
-  local paths, ok = profiles(opt, path, before), false
+  local paths, ok = profiles(this, opt, path, before), false
   if why then
     this.say(why)
     recorded.restore(this, aside, path)
