@@ -30,11 +30,22 @@ int unlink(const char *);
 int ftruncate(int, long);
 int getpid(void);
 unsigned int geteuid(void);
+int seteuid(unsigned int);
+int fork(void);
+int pause(void);
+int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long);
 ]]
 local C = ffi.C
 local AF_UNIX, SOCK_SEQPACKET, POLLIN, MSG_NOSIGNAL = 1, 5, 1, 0x4000
 
-local M = {}
+local PR_SET_PDEATHSIG, SIGKILL = 1, 9
+
+local M = { OTHER_USER = 65534 }
+
+-- What a program sends that would like to speak for the command.
+M.EVIL_JSON = '{"pid":1,"coroutines":0,"states":{},"groups":[]}],"evil":1,"threads":[{"tid":666'
+M.EVIL_TEXT = "1 coroutine of process 1: 1 running\n\nprocess 1: init\n\27[31mred\nthread 1 (root): running\n    a frame\n"
+M.EVIL_MAP = "1000 10 trace 1 app.lua:1\n\27[31m\n2000 10 trace 2 \27]0;title\7\nno address at all\n"
 
 -- A profile of this process with n samples of a function.
 function M.profile(name, n)
@@ -93,6 +104,15 @@ local function serve(behaviour, fd, request, file, recordings)
     C.ftruncate(file, 2^30)
     C.close(file)
     answer(fd, "ok", "vms=2", "answered=2")
+  elseif verb == "dump" and behaviour == "evil_list" then
+    local s = request:find("format=json", 1, true) and M.EVIL_JSON or M.EVIL_TEXT
+    C.write(file, s, #s)
+    C.close(file)
+    answer(fd, "ok", "vms=1", "answered=1")
+  elseif verb == "perf-map" then
+    C.write(file, M.EVIL_MAP, #M.EVIL_MAP)
+    C.close(file)
+    answer(fd, "ok", "vms=1", "answered=1")
   elseif verb == "record" then
     local s = content_of(behaviour)
     C.write(file, s, #s)
@@ -120,17 +140,24 @@ local function take_socket(path)
   return listener
 end
 
--- Serves until the process is killed.
+-- Serves until the process is killed. Behaviour "was_another": the process began to listen as another user, and is root
+-- now. "child_answers": another process has the socket.
 function M.run(behaviour, ready)
+  if behaviour == "was_another" then assert(C.seteuid(M.OTHER_USER) == 0) end
   local folder = "/tmp/.luajit-sysprof-" .. C.geteuid()
   C.mkdir(folder, 448)
   local listener = take_socket(folder .. "/" .. C.getpid())
+  if behaviour == "was_another" then assert(C.seteuid(0) == 0) end
   if ready then
     local file = io.open(ready .. ".new", "w")
     file:write(C.getpid())
     file:close()
     os.rename(ready .. ".new", ready)
   end
+  if behaviour == "child_answers" and C.fork() > 0 then
+    while true do C.pause() end
+  end
+  C.prctl(behaviour == "child_answers" and PR_SET_PDEATHSIG or 0, SIGKILL, 0, 0, 0)
   local waiting, recordings = {}, {}
   while true do
     local list, polls = { listener }, ffi.new("struct pollfd[64]")
@@ -164,8 +191,8 @@ end
 
 local started = {}	-- Users of processes that end with this test, by PID.
 
--- Starts a server; returns its PID. name: of its script.
-function M.start(behaviour, name)
+-- Starts a server; returns its PID. name: of its script. user: whose folder its socket is in, unless it is ours.
+function M.start(behaviour, name, user)
   local ready, script = os.tmpname(), name or "live_server.lua"
   os.remove(ready)
   local source = ("%s/test/lib/live_server.lua"):format(os.getenv("SYSPROF_SOURCE"))
@@ -173,7 +200,7 @@ function M.start(behaviour, name)
   os.execute(("'%s' '%s' %s '%s' >server.out 2>&1 &"):format(os.getenv("LUAJIT"), script, behaviour, ready))
   local pid = t.wait_until("the server starts", function() return tonumber(t.content(ready)) end)
   os.remove(ready)
-  M.adopt(assert(pid))
+  M.adopt(assert(pid), user)
   return pid
 end
 

@@ -32,7 +32,7 @@ while true do
 end
 ]]
 
-local app = programs.start("app.lua", APP, "one '' two")
+local app = programs.start("app.lua", APP, "one '' 'two\27[2J\n'")
 local server = client.serve(app)
 
 -- Returns a decoded profile.
@@ -117,7 +117,7 @@ end
 t.contains(body_of("/debug/pprof/coroutine?debug=1", "text/plain"), "3 suspended\n    coroutine.yield\n    handler (app.lua:4)\n",
 	   "coroutines as text")
 t.contains(body_of("/debug/pprof/profile?seconds=0.5&debug=1", "text/plain"), "drops (app.lua:10)", "a profile as text")
-t.equal(body_of("/debug/pprof/cmdline", "text/plain"), t.luajit .. "\0app.lua\0one\0\0two", "command line")
+t.equal(body_of("/debug/pprof/cmdline", "text/plain"), t.luajit .. "\0app.lua\0one\0\0two?[2J?", "command line, clean")
 t.contains(body_of("/", "text/html"), ("<li>luajit app.lua, PID %d</li>"):format(app), "start page")
 for path in body_of("/", "text/html"):gmatch('href="(/[^"]*)"') do
   t.ok(path:find("^/flame%?event=%l+&amp;seconds=%d+$") or path:find("^/debug/pprof/"), "a link of the start page: " .. path)

@@ -51,6 +51,11 @@ function text.clean(s)
   return table.concat(out)
 end
 
+-- Returns lines, each clean. A string for each line would take long: LuaJIT compares long strings that are alike.
+function text.clean_lines(s)
+  return (s:gsub("[%z\1-\9\11-\31\127-\255]+", text.clean))
+end
+
 -- Returns as much of s as max bytes hold, not in the middle of a UTF-8 sequence.
 local function beginning(s, max)
   local last = max

@@ -7,6 +7,8 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
+local json = require("sysprof.base.json")
+local limits = require("sysprof.base.limits")
 local text = require("sysprof.base.text")
 
 local dumped = {}
@@ -15,10 +17,9 @@ local WAITING = "^%[waiting: (.*)%]$"
 local TICKS = 0.012		-- Seconds on CPU that bring a sample, even by the kernel's tick.
 local ALL = 0.95		-- Part of a thread's time that a single wait fills.
 
--- Returns lines, each clean. A string for each line would take long: LuaJIT compares long strings that are alike.
--- clean: of a part.
-local function clean_lines(s, clean)
-  return (s:gsub("[%z\1-\9\11-\31\127-\255]+", clean))
+-- Returns the text of coroutines. Moves a line that could be one of ours, such as the head of a process, to the right.
+local function own_lines(s)
+  return (text.clean_lines(s):gsub("%f[^\n%z][^%d \n]", "    %0"))
 end
 
 -- -- States ----------------------------------------------------------------
@@ -106,7 +107,7 @@ local function write_text(write, dump)
   -- Each VM's begins with the number of its process in its own namespace.
   local body = dump.coroutines:gsub("\n(%d+ coroutines? of process)", "\n\n%1"):gsub(" of process %d+:", ":")
   if body ~= "" then write("\n") end
-  write(clean_lines(body, text.clean))
+  write(own_lines(body))
   if dump.silence then write(("\ncoroutines unknown: %s\n"):format(dump.silence)) end
 end
 
@@ -136,12 +137,6 @@ local function thread_json(thread)
   return "{" .. table.concat(out, ",") .. "}"
 end
 
--- Returns the documents of the VMs as one list.
-local function coroutines_json(s)
-  local function clean(part) return (text.clean(part):gsub("\\", "\\\\")) end
-  return "[" .. text.without_end(clean_lines(s, clean)):gsub('\n{"pid":', ',\n{"pid":') .. "]"
-end
-
 local function process_json(dump)
   local facts, threads = dump.facts, {}
   for i, thread in ipairs(dump.threads or {}) do threads[i] = "\n " .. thread_json(thread) end
@@ -149,8 +144,10 @@ local function process_json(dump)
   if dump.real then out[#out + 1] = ('"seconds":%.6f'):format(dump.real) end
   out[#out + 1] = '"threads":[' .. table.concat(threads, ",") .. "]"
   if dump.trouble then out[#out + 1] = '"threads_unknown":' .. str(dump.trouble) end
-  out[#out + 1] = '"vms":' .. coroutines_json(dump.coroutines)
-  if dump.silence then out[#out + 1] = '"coroutines_unknown":' .. str(dump.silence) end
+  local vms, wrong = json.list(dump.coroutines)
+  local silence = dump.silence or wrong and limits.sentence("JSON_DEPTH", wrong)
+  out[#out + 1] = '"vms":' .. (vms or "[]")
+  if silence then out[#out + 1] = '"coroutines_unknown":' .. str(silence) end
   return table.concat(out, ",") .. "}"
 end
 

@@ -113,11 +113,13 @@ function profiles.start_page(write, open, prefix)
   return 200, profiles.TYPES.flamegraph[1]
 end
 
--- Tells the arguments of the first program, as /proc has them.
+-- Tells the arguments of the first program, with a zero byte between them, as /proc has them.
 function profiles.command_line(write, open)
   local opened, wrong = open_all(open)
   if not opened then return 503, wrong end
-  write(table.concat(opened[1].facts.args, "\0"))
+  local args = {}
+  for i, a in ipairs(opened[1].facts.args) do args[i] = text.clean(a) end
+  write(table.concat(args, "\0"))
   return 200, profiles.TYPES.top[1]
 end
 
@@ -159,7 +161,7 @@ function profiles.coroutines(write, open, is_text, note)
   local sentence = said()
   if sentence then note(sentence) end
   if is_text then
-    write(table.concat(texts))
+    write(text.clean_lines(table.concat(texts)))
     if sentence then write(("\nmissing: %s\n"):format(text.clean(sentence))) end
     return 200, profiles.TYPES.top[1]
   end

@@ -1,0 +1,118 @@
+-- ps, record and perf-map beside processes that would lead root: files that never answer, pipes, huge files, sockets of
+-- others. One sentence each, no endless wait, and other programs are recorded as before.
+-- TIMEOUT: 300
+
+local json = require("json_decode")
+local programs = require("live_programs")
+local server = require("live_server")
+local t = require("tools_test")
+
+local try = programs.try
+
+os.execute("rm -rf ./*")
+
+-- A second process has the socket: it would answer for a process that took the number of one that has ended.
+do
+  local pid = server.start("child_answers", "server.lua")
+  local sentence = ("another process answers for process %d (server.lua)"):format(pid)
+  for _, verb in ipairs { "record -d 100ms ", "stop ", "perf-map " } do
+    programs.says(verb .. pid, 1, sentence)
+  end
+  local _, out, err = try("ps")
+  t.ok(out:find(("\n *%d [^\n]*no answer"):format(pid)), "ps: another process answers: " .. out)
+  t.contains(err, sentence, "ps: another process answers")
+  server.stop { pid }
+end
+
+-- What it sends stays its own: no member of the command's JSON, no line of its text, no escape for a terminal.
+do
+  local pid = server.start("evil_list", "server.lua")
+  local status, out, err = try("dump --format=json " .. pid)
+  t.equal(status, 0, "an evil list: status: " .. err)
+  local dump = json.decode(out)
+  t.equal(dump.evil, nil, "an evil list: members")
+  t.equal(#dump.processes, 1, "an evil list: processes")
+  local its = dump.processes[1]
+  t.equal(its.pid, pid, "an evil list: PID")
+  t.equal(#its.vms, 0, "an evil list: VMs")
+  t.equal(its.coroutines_unknown, "byte 49 of what the program sent is no JSON", "an evil list: why")
+  out = select(2, try("dump " .. pid))
+  t.contains(out, "\n1 coroutine: 1 running\n\n    process 1: init\n    ?[31mred\n    thread 1 (root): running\n    a frame\n",
+	     "an evil list: text")
+  t.equal(select(2, ("\n" .. out):gsub("\nprocess ", "")), 1, "an evil list: one head: " .. out)
+  err = select(3, try("perf-map " .. pid))
+  t.contains(err, ("2 traces written to /tmp/perf-%d.map"):format(pid), "an evil map")
+  t.equal(t.read_file(("/tmp/perf-%d.map"):format(pid)),
+	  "1000 10 trace 1 app.lua:1\n2000 10 trace 2 ?]0;title?\n", "an evil map")
+  os.remove(("/tmp/perf-%d.map"):format(pid))
+  server.stop { pid }
+end
+
+if not programs.can_be_user(server.OTHER_USER) then programs.finish() end
+
+-- Root's process has a socket at which it began to listen as another user: so does one that took a user's number.
+do
+  local pid = server.start("was_another", "server.lua", server.OTHER_USER)
+  local good = server.start("good", "server.lua")
+  local status, _, err = try("record -d 100ms -o out.bin " .. pid)
+  t.equal(status, 1, "a user's socket: status")
+  t.contains(err, ("process %d (server.lua) is not live"):format(pid), "a user's socket")
+  t.equal(try("record -d 100ms -o out.bin " .. good), 0, "root's socket")
+  os.execute("chmod 777 /tmp/.luajit-sysprof-0")
+  status, _, err = try("record -d 100ms -o out.bin " .. good)
+  os.execute("chmod 700 /tmp/.luajit-sysprof-0")
+  t.equal(status, 1, "a folder of all users: status")
+  t.contains(err, ("process %d (server.lua) is not live"):format(good), "a folder of all users")
+  server.stop { pid, good }
+end
+
+-- The mapped library has become a pipe, and the program one, too. Not root, so only the paths lead to them.
+do
+  os.execute(("mkdir -m 777 -p their; cp '%s' their/luajit; chmod 755 their/luajit"):format(t.luajit))
+  local pid = programs.spawn("setpriv --reuid=65534 ./their/luajit -e 'io.stdin:read(1)' <&0 >/dev/null 2>&1 </dev/zero")
+  os.execute("kill -STOP " .. pid .. "; rm their/luajit; mkfifo -m 666 their/luajit")
+  for _, before in ipairs { "setpriv --reuid=65534 --clear-groups ", "" } do
+    local status, _, err = try("record -d 100ms " .. pid, before)
+    t.equal(status, 1, "a pipe: status: " .. err)
+    programs.one_line(err, "a pipe")
+  end
+  server.stop { pid }
+end
+
+-- A program of a terabyte of holes is read like a small one.
+do
+  os.execute(("cp '%s' big_luajit && truncate -s 1T big_luajit"):format(t.luajit))
+  local pid = programs.spawn("./big_luajit -e 'while true do os.getenv(1) end' >/dev/null 2>&1")
+  programs.says("record -d 100ms " .. pid, 1, ("process %d ("):format(pid))
+  local _, out = t.shell(("'%s' -e '" .. [[package.path = %q
+local library = require("sysprof.live.library")
+print(library.of_all({ { folder = "/proc/%d" } })[1])' ]]):format(t.luajit, t.source .. "/tools/?.lua", pid))
+  t.equal(out, "ours\n", "a huge program")
+  server.stop { pid }
+end
+
+-- Its /tmp never answers.
+local runner = ("'%s' '%s/test/lib/hung_files.lua' /tmp \"$PWD/ready\" "):format(t.luajit, t.source)
+if os.execute(("unshare --mount true 2>/dev/null && test -c /dev/fuse")) ~= 0 then
+  print("skipped: a file system that never answers, which needs /dev/fuse")
+  programs.finish()
+end
+t.write_file("hung.lua", "while true do os.getenv('HOME') end\n")
+local outer = programs.spawn(runner .. ("'%s' hung.lua >runner.out 2>&1"):format(t.luajit))
+local inner = t.wait_until("a program whose files hang: " .. t.content("runner.out"), function()
+  return tonumber(t.content("ready"))
+end)
+programs.adopt(inner)
+local good = server.start("good", "server.lua")
+local status, _, err = try(("record -d 100ms -o out.bin %d %d"):format(inner, good))
+t.equal(status, 0, "files that hang: another program: status: " .. err)
+t.contains(err, ("process %d (hung.lua) keeps its files from answering"):format(inner), "files that hang")
+t.contains(select(2, t.parse("out.bin")), "hot_in_good", "files that hang: samples of another program")
+local out
+status, out, err = try("ps")
+t.equal(status, 0, "ps: files that hang: " .. err)
+t.ok(out:find(("\n *%d +2 +%%- +luajit server%%.lua\n"):format(good)), "ps: files that hang: another program: " .. out)
+programs.says("perf-map " .. inner, 1, ("process %d (hung.lua) keeps its files from answering"):format(inner))
+server.stop { inner, outer, good }
+
+programs.finish()
