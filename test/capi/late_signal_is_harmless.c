@@ -1,6 +1,6 @@
 /* TIMEOUT: 600
 ** A signal of the profiler's timer that is pending at the stop neither ends the program
-** nor reaches its handler. The program blocks SIGPROF.
+** nor reaches its handler. The program blocks SIGPROF after the start.
 */
 
 #include <signal.h>
@@ -39,8 +39,8 @@ int main(void)
   sigaddset(&set, SIGPROF);
   for (i = 0; i < 2; i++) {
     if (i == 1) signal(SIGPROF, handler);
-    REQUIRE(sigprocmask(SIG_BLOCK, &set, &old) == 0);
     CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
+    REQUIRE(sigprocmask(SIG_BLOCK, &set, &old) == 0);
     wait_pending(L);
     CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
     CHECK(sigpending(&pending) == 0 && !sigismember(&pending, SIGPROF));
@@ -53,8 +53,8 @@ int main(void)
   ** one signal of a number, so no tick may be pending when it is sent.
   */
   opt.interval_ns = (uint64_t)3600 * 1000000000u;
-  REQUIRE(sigprocmask(SIG_BLOCK, &set, NULL) == 0);
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
+  REQUIRE(sigprocmask(SIG_BLOCK, &set, NULL) == 0);
   raise(SIGPROF);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   REQUIRE(sigprocmask(SIG_SETMASK, &old, NULL) == 0);

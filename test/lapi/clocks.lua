@@ -96,4 +96,11 @@ end
 local r = { sysprof.start({ mode = "D", hz = 1e6 }) }
 t.equal(r[1], nil, "a million a second")
 check_message("a million a second", r[2], r[3])
+
+-- Who chooses itimer is told at the start what exec makes of it; others are not.
+local _, _, itimer_says = t.shell(("LUAJIT_SYSPROF=clock=itimer,path=c.bin,force '%s' -e 'assert(misc.sysprof.report().limit:find(%q))'")
+				  :format(t.luajit, "exec keeps itimer"))
+t.contains(itimer_says, "the kernel keeps the clock itimer over exec; SIGPROF ends a program that follows by exec\n", "itimer")
+local _, _, cpu_says = t.shell(("LUAJIT_SYSPROF=clock=cpu,path=c.bin,force '%s' -e ''"):format(t.luajit))
+t.equal(cpu_says, "", "cpu")
 t.finish()

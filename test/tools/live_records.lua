@@ -126,6 +126,8 @@ t.contains(err, ("process %d (first.lua): a ?[1mnote at the start"):format(first
 t.contains(err, ("process %d (first.lua): a note at the end"):format(first), "a note at the end")
 t.contains(err, "30 samples, 0.030 s of CPU time, written to out.folded", "the summary")
 t.contains(folded, "main chunk (live.lua);hot_in_good (live.lua:2) 30\n", "the output")
+t.ok(not err:find("itimer"), "no caution: " .. err)
+t.contains(record("-d 100ms -e itimer " .. first), "exec keeps the clock itimer", "a caution")
 
 err, folded = record(("-d 100ms %d 99999999 %d %d"):format(first, second, first))
 t.contains(err, "there is no process 99999999", "two of three")
