@@ -34,16 +34,20 @@ local mt = {}
 
 function mt.__index(self, key)
   if type(key) ~= "number" then return methods[key] end
-  local i = self.index:find(split(key))
+  local i = self.index and self.index:find(split(key))
   if i then return self.values[i] end
 end
 
 function mt.__newindex(self, key, value)
   local index, values = self.index, self.values
   if value == nil then
-    local i = index:find(split(key))
+    local i = index and index:find(split(key))
     if i and values[i] ~= nil then values[i], self.live = nil, self.live - 1 end
     return
+  end
+  if not index then
+    index = pairmap.new()
+    self.index = index
   end
   local i = index:put(split(key))
   if values[i] == nil then self.live = self.live + 1 end
@@ -52,12 +56,13 @@ function mt.__newindex(self, key, value)
 end
 
 function numbermap.new()
-  return setmetatable({ index = pairmap.new(), keys = {}, values = {}, live = 0 }, mt)
+  return setmetatable({ index = false,	-- Made for the first number.
+			keys = {}, values = {}, live = 0 }, mt)
 end
 
 -- Returns an iterator over numbers and values, in the order in which the numbers came.
 function methods:each()
-  local keys, values, last, i = self.keys, self.values, self.index.count, 0
+  local keys, values, last, i = self.keys, self.values, self.index and self.index.count or 0, 0
   return function()
     repeat i = i + 1 until i > last or values[i] ~= nil
     if i <= last then return keys[i], values[i] end
