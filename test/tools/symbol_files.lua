@@ -118,6 +118,10 @@ check_read("another checksum", LINK, "--symbols=files", STRIPPED,
 E.run("mkdir -p crc && strip -o crc/libx.so full.so && cp files/full.debug full.debug")
 E.run("objcopy --add-gnu-debuglink=full.debug crc/libx.so")
 check_read("the right checksum", here .. "/crc/libx.so", "--symbols=files", NAMED)
+-- Nobody waits for the checksum of a sparse file.
+E.run("mkdir -p huge && cp files/full.debug huge/ && truncate -s 8G huge/full.debug")
+check_read("a huge file", here .. "/crc/libx.so", "--symbols=huge", STRIPPED,
+	   "'huge/full.debug' is not read: the files with symbols have more than 1073741824 bytes")
 
 -- -- All that is known is shown together -----------------------------------
 
