@@ -1,6 +1,6 @@
 /* TIMEOUT: 300
 ** Seccomp filters that kill for calls of live control: installed before live(), on the VM's thread
-** alone afterwards, or on all threads. The program lives, and the client or the caller gets a sentence.
+** or another one alone afterwards, or on all threads. The program lives, and the client or the caller gets a sentence.
 ** A filter that answers with an error, or that allows these calls, is in nobody's way.
 */
 
@@ -37,7 +37,33 @@ static int forbid_all(uint32_t nr, uint32_t answer)
 		 &filter) == 0;
 }
 
-typedef enum When { BEFORE, ON_VM, ON_ALL } When;
+typedef enum When { BEFORE, ON_VM, ON_OTHER, ON_ALL } When;
+
+typedef struct Filter {
+  uint32_t nr, answer;
+  _Atomic int is_set; /* 1, or -1 if the kernel takes no filter. */
+} Filter;
+
+/* A thread with a filter of its own. It works as long as the program does. */
+static void *filtered_thread(void *arg)
+{
+  Filter *f = (Filter *)arg;
+  f->is_set = forbid_call(f->nr, f->answer) ? 1 : -1;
+  while (f->is_set)
+    ;
+  return NULL;
+}
+
+static int forbid_other(uint32_t nr, uint32_t answer)
+{
+  static Filter f;
+  pthread_t thread;
+  f.nr = nr;
+  f.answer = answer;
+  REQUIRE(pthread_create(&thread, NULL, filtered_thread, &f) == 0);
+  while (!f.is_set) usleep(1000);
+  return f.is_set > 0;
+}
 
 /* The program. Tells at out when the filter is there, and works until in is closed. */
 static void program(When when, long nr, uint32_t answer, int out, int in)
@@ -46,8 +72,9 @@ static void program(When when, long nr, uint32_t answer, int out, int in)
   int refused = 0, set;
   char byte = 'l';
   if (when != BEFORE && luaM_sysprof_live(L) != PROFILE_SUCCESS) _exit(1);
-  set = when == ON_ALL ? forbid_all((uint32_t)nr, answer)
-		       : forbid_call((uint32_t)nr, answer);
+  if (when == ON_ALL) set = forbid_all((uint32_t)nr, answer);
+  else if (when == ON_OTHER) set = forbid_other((uint32_t)nr, answer);
+  else set = forbid_call((uint32_t)nr, answer);
   if (!set) _exit(NO_FILTERS);
   if (when == BEFORE && luaM_sysprof_live(L) != PROFILE_SUCCESS) {
     refused = strstr(luaM_sysprof_error(), SENTENCE) != NULL;
@@ -64,13 +91,14 @@ static void program(When when, long nr, uint32_t answer, int out, int in)
 */
 static int record(pid_t pid)
 {
+  static const char request[] = "record\nduration_ns=100000000\nclocks=ctimer\nthreads=all";
   int file = live_file(), fd = live_connect(pid), result = NOBODY;
   const char *got;
   if (fd < 0) {
     close(file);
     return NOBODY;
   }
-  live_send(fd, "record\nduration_ns=100000000\nclocks=ctimer", 42, file, 1);
+  live_send(fd, request, strlen(request), file, 1);
   while (*(got = live_answer(fd))) {
     if (strstr(got, SENTENCE)) result = 0;
     else if (strncmp(got, "done", 4) != 0) continue;
@@ -142,6 +170,9 @@ int main(void)
   ATTACK(clock_gettime, ON_VM, KILL_THREAD, 1, 0);
   ATTACK(getppid, ON_VM, KILL_PROCESS, 1, 1);
   ATTACK(accept4, ON_VM, KILL_PROCESS, 1, 1);
+  /* Another thread has it. That one has no samples. */
+  ATTACK(rt_sigpending, ON_OTHER, KILL_PROCESS, 1, 1);
+  ATTACK(clock_gettime, ON_OTHER, KILL_PROCESS, 1, 1);
   /* All threads have it. */
   ATTACK(accept4, ON_ALL, KILL_PROCESS, 1, NOBODY);
   ATTACK(recvmsg, ON_ALL, KILL_PROCESS, 1, 0);

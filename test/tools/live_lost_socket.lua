@@ -12,7 +12,7 @@ local pid = programs.start(script, programs.LOOP)
 local socket = ("/tmp/.luajit-sysprof-%d/%d"):format(programs.uid, pid)
 
 -- While a recording runs, the program looks once a second.
-local recording = programs.spawn_for_status(programs.COMMAND .. "record -d 3s -o out.bin " .. pid)
+local recording = programs.spawn_for_status(programs.COMMAND .. "record -d 2s -o out.bin " .. pid)
 t.wait_until("a recording", function() return programs.is_recorded(pid) end)
 t.ok(os.remove(socket), "the socket is removed")
 t.wait_until("a new socket", function() return programs.is_live(pid) end)
