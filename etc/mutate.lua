@@ -78,8 +78,8 @@ local TESTS = {
   { "^src/profile/wait/", "^capi/(waits|sleepers)|^lapi/(stacks_of|wrong_off)" },
   { "/lj_(keptstack|sleeper|luasleep|prologue)", "^unit/damaged|^capi/(waits|sleepers)|^lapi/stacks_of" },
   { "^src/profile/event/", "^unit/(samples_within|source|start_of|host_stack_on)" },
-  { "^src/profile/clock/", "^unit/(clock|kernels_that|throttle)|^capi/(bl|bu|c|fo|la|mo|p|si|th|vm_thread|w)|^lapi/(clocks|environment_s)"
-    .. "|^faults/clock" },
+  { "^src/profile/clock/", "^unit/(clock|kernels_that|throttle)|^capi/(bl|bu|c|fo|la|mo|p|si|th|vm_thread|w)"
+    .. "|^lapi/(clocks|environment_s)|^faults/clock" },
   { "^src/profile/control/", "^lapi/(control|environment|fork)|^capi/(control|on_stop|foreign|fork|prog)" },
   { "^src/profile/format/", "^unit/(wbuf|uleb|stream|source|batch|definition|chunk|names)|^capi/(tiny|writer|stream)" },
   { "^src/profile/host/", "^unit/(host|frames|compiled|builtins|refusal|damaged|safeload|trace_single)"
