@@ -214,7 +214,7 @@ os.execute("rm -f out.*")
 
 -- A pipe with the name of a child's profile, as another user can make it in /tmp.
 t.write_file("plants.lua", [[
-os.execute("for path in ./luajit-sysprof-*; do mkfifo \\"$path.77\\"; done")
+os.execute("for path in ./luajit-sysprof-*; do mkfifo \"$path.77\"; done")
 local start = os.clock()
 while os.clock() - start < 0.2 do end
 ]])
