@@ -18,7 +18,7 @@ unsigned int getuid(void);
 local AT_MINSIGSTKSZ = 51
 local CLOCK_MONOTONIC_COARSE = 6	-- Its resolution is the kernel's tick.
 local TRY_SECONDS = 0.03	-- Of computing under each event.
-local HZ_MAX = 100000	-- More is refused.
+local HIGHEST_HZ = 100000	-- More is refused.
 
 -- Events to try, and what they are for.
 local EVENTS = {
@@ -63,7 +63,7 @@ local function check_events()
     local ok, text = try(misc.sysprof, event[1])
     list[i] = { event[1], ok and ("yes: %s%s"):format(event[2], text and ", " .. text or "") or "no: " .. text, not ok }
   end
-  local ok, text = try(misc.sysprof, "cpu", HZ_MAX)
+  local ok, text = try(misc.sysprof, "cpu", HIGHEST_HZ)
   if ok and text then list[#list + 1] = { "highest rate", text } end
   return list
 end

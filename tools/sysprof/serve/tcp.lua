@@ -34,7 +34,7 @@ local SHUT_WR = 1
 local EINTR, EAGAIN = system.EINTR, system.EAGAIN
 local BACKLOG = 128
 local ADDRESS_BYTES = 128
-local NAME_MAX = 256
+local NAME_BYTES = 256
 local IPV6_LOOPBACK = ("\0"):rep(15) .. "\1"
 
 local tcp = {}
@@ -95,8 +95,8 @@ end
 
 -- Returns the name of this machine.
 function tcp.own_name()
-  local name = ffi.new("char[?]", NAME_MAX)
-  C.gethostname(name, NAME_MAX - 1)
+  local name = ffi.new("char[?]", NAME_BYTES)
+  C.gethostname(name, NAME_BYTES - 1)
   return ffi.string(name)
 end
 
