@@ -151,7 +151,7 @@ t.with_file(profile(), function(path)
   check("annotated file as output", "-o x --annotate=x " .. path, 2, "",
 	"--annotate and output")
   check("annotate what has no end", "--annotate=/dev/zero " .. path, 1, "",
-	"cannot read /dev/zero: it has more than")
+	"cannot read /dev/zero: it is no regular file")
   check("annotate nothing", "--annotate= " .. path, 2, "", "expected FILE")
   check("-o of nothing", "-o '' " .. path, 2, "", "expected FILE")
   check("file like an option", "-- --wrong", 1, "", "--wrong: No such file")
