@@ -45,9 +45,10 @@ int main(void)
   lua_State *L = session_vm();
   pthread_t thread[2];
   int i, status;
-  session_script(L, "assert(misc.sysprof.live()) assert(misc.sysprof.start { mode = 'C', "
-		    "path = 'main.bin', flush = 'thread', clock = 'cpu,alloc,coroutine-wait', "
-		    "fork = true, duration = 600 })");
+  session_script(L,
+		 "assert(misc.sysprof.live()) assert(misc.sysprof.start { mode = 'C', "
+		 "path = 'main.bin', flush = 'thread', clock = 'cpu,alloc,coroutine-wait', "
+		 "fork = true, duration = 600 })");
   for (i = 0; i < 2; i++)
     REQUIRE(pthread_create(&thread[i], NULL, starts_and_stops, (void *)codes[i]) == 0);
   for (i = 0; i < CHILDREN; i++) {

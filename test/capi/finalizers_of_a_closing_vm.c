@@ -130,7 +130,8 @@ int main(void)
   close_after("misc.memprof.count(function() end)");
   client_finds_one_vm();
   L = session_vm(); /* Probably at the address of a closed one. */
-  session_script(L, "assert(misc.sysprof.start { mode = 'D' }) assert(misc.sysprof.stop())");
+  session_script(L,
+		 "assert(misc.sysprof.start { mode = 'D' }) assert(misc.sysprof.stop())");
   lua_close(L);
   return check_status();
 }

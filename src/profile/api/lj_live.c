@@ -210,10 +210,7 @@ static void wait_prepare(int64_t now)
     fds[n++] = &clients[i].fd;
     if (!until_ms || clients[i].until_ms < until_ms) until_ms = clients[i].until_ms;
   }
-  lj_livesock_prepare(fds, n,
-		      !n               ? REST_MS
-		      : until_ms > now ? (int)(until_ms - now)
-				       : 0);
+  lj_livesock_prepare(fds, n, !n ? REST_MS : until_ms > now ? (int)(until_ms - now) : 0);
 }
 
 static int live_isidle(void)

@@ -427,8 +427,9 @@ static int install(void)
 
 const char *lj_process_begin(const global_State *g)
 {
-  static const char closing[] = "the VM is closing, and lua_close has ended all profiling of "
-				"it; start a profile before lua_close";
+  static const char closing[] =
+    "the VM is closing, and lua_close has ended all profiling of "
+    "it; start a profile before lua_close";
   int err;
   lj_process_lock();
   err = lj_registry_isclosed(g) ? EINVAL : install();

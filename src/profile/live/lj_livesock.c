@@ -312,8 +312,7 @@ int lj_livesock_wait(void)
     fds[i].events = POLLIN;
   }
   poll(fds, (nfds_t)waits.n, waits.ms);
-  while (lj_ownfd_isours(&waits.fds[1]) &&
-	 read(waits.fds[1].fd, bytes, sizeof(bytes)) > 0)
+  while (lj_ownfd_isours(&waits.fds[1]) && read(waits.fds[1].fd, bytes, sizeof(bytes)) > 0)
     ;
   return 1;
 }
