@@ -9,7 +9,7 @@ lib=$SYSPROF_SOURCE/test/lib
 # In the background, `$!` is then unshare.
 container=(unshare --user --map-root-user --mount --pid --ipc --net --fork --kill-child
   bash "$lib/guide_container.sh" "$PWD")
-forbidden=("$LUAJIT" "$lib/guide_seccomp.lua")
+forbidden=("$LUAJIT" -E "$lib/guide_seccomp.lua")
 
 "${forbidden[@]}" true || {
   echo "skipped: there can be no seccomp filter"

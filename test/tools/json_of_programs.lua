@@ -1,7 +1,7 @@
 -- JSON that a program sends: whole objects pass and become clean; everything else is refused with its place.
 
 local json = require("json_decode")
-local checked = require("sysprof.base.json")
+local checked = require("sysprof.base.cleanjson")
 local t = require("tools_test")
 
 local GOOD = {

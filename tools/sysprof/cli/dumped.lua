@@ -7,7 +7,7 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
-local json = require("sysprof.base.json")
+local json = require("sysprof.base.cleanjson")
 local limits = require("sysprof.base.limits")
 local text = require("sysprof.base.text")
 
