@@ -471,7 +471,13 @@ for _, case in ipairs {
 } do
   local what = case[1] .. (case[2].threads and ", all threads" or "")
   sums = split_by_sleeps(what, compute_some, 15, case[1], case[2])
-  if what:find("=1000000/", 1, true) then check_lines(what) else check_split(what, sums) end
+  if what:find("=1000000/", 1, true) then
+    -- The background thread uses the tables of functions for the stacks of threads that sleep. If the system stops
+    -- it meanwhile, a wait that ends has no stack, and says so.
+    check_lines(what, true)
+  else
+    check_split(what, sums)
+  end
   local status, out = t.parse("--format=top waits.bin")
   t.equal(status, 0, what)
   local n, each = out:match("\nevent coroutine%-wait +%d+ samples?, [%d.]+ s of [%d.]+ s %(100.0%%%) waited, " ..

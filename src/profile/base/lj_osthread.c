@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 
 #include "profile/base/lj_osthread.h"
+#include "profile/base/lj_ownfd.h"
 #include "profile/base/lj_procfile.h"
 #include "profile/base/lj_relaxed.h"
 
@@ -50,8 +51,10 @@ int lj_osthread_each(void (*f)(void *ctx, int tid), void *ctx)
 {
   uint64_t buf[DENTS_SIZE / sizeof(uint64_t)];
   int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  OwnFd own;
   long n, at;
   if (fd < 0) return 0;
+  lj_ownfd_borrow(&own, fd);
   while ((n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0)
     for (at = 0; at < n;) {
       const Dent *d = (const Dent *)((const char *)buf + at);
@@ -59,7 +62,7 @@ int lj_osthread_each(void (*f)(void *ctx, int tid), void *ctx)
       if (tid && tid != relaxed_get(&hidden_tid)) f(ctx, tid);
       at += d->len;
     }
-  close(fd);
+  lj_ownfd_close(&own);
   return n == 0;
 }
 

@@ -1,6 +1,6 @@
 /*
 ** File descriptor of ours that the program may close: take, check, close.
-** Context: any thread, outside of the handler.
+** Context: any thread; take, outside of the handler. Async-signal-safe.
 */
 
 #define lj_ownfd_c
@@ -18,24 +18,26 @@
 
 int lj_ownfd_take(OwnFd *o, int fd)
 {
+  OwnFd low;
+  int err;
+  lj_ownfd_borrow(&low, fd);
+  *o = low;
+  if (low.fd < 0) return 0;
+  o->fd = fcntl(fd, F_DUPFD_CLOEXEC, NUMBER_HIGH);
+  if (o->fd < 0) o->fd = fcntl(fd, F_DUPFD_CLOEXEC, NUMBER_LOW);
+  err = errno == EINVAL ? EMFILE : errno; /* EINVAL: the limit is 3 or lower. */
+  lj_ownfd_close(&low);
+  if (o->fd < 0) errno = err;
+  return o->fd >= 0;
+}
+
+void lj_ownfd_borrow(OwnFd *o, int fd)
+{
   struct stat st;
-  int high, err;
-  o->fd = -1;
-  if (fd < 0) return 0;
-  high = fcntl(fd, F_DUPFD_CLOEXEC, NUMBER_HIGH);
-  if (high < 0) high = fcntl(fd, F_DUPFD_CLOEXEC, NUMBER_LOW);
-  if (high < 0 || fstat(high, &st) != 0) {
-    err = errno == EINVAL ? EMFILE : errno; /* EINVAL: the limit is 3 or lower. */
-    if (high >= 0) close(high);
-    close(fd);
-    errno = err;
-    return 0;
-  }
-  close(fd);
-  o->fd = high;
+  o->fd = fd >= 0 && fstat(fd, &st) == 0 ? fd : -1;
+  if (o->fd < 0) return;
   o->dev = st.st_dev;
   o->ino = st.st_ino;
-  return 1;
 }
 
 int lj_ownfd_isours(const OwnFd *o)

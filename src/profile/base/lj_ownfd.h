@@ -1,6 +1,6 @@
 /*
 ** File descriptor of ours that the program may close, or reuse the number of.
-** Context: any thread, outside of the handler.
+** Context: any thread; take, outside of the handler. Async-signal-safe.
 **
 ** Daemons close all descriptors that they do not know. The next file that the program opens then
 ** gets our number. So a descriptor counts as ours only while it has the identity of our file.
@@ -23,6 +23,9 @@ typedef struct OwnFd {
 ** fd. Returns 0 and sets errno on failure.
 */
 LJ_FUNC int lj_ownfd_take(OwnFd *o, int fd);
+
+/* Own a descriptor that is soon closed, under the number that it has. */
+LJ_FUNC void lj_ownfd_borrow(OwnFd *o, int fd);
 
 /* Is it still our file? */
 LJ_FUNC int lj_ownfd_isours(const OwnFd *o);

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "profile/base/lj_ownfd.h"
 #include "profile/base/lj_procfile.h"
 
 #define TASK_DIR   "/proc/self/task/"
@@ -23,13 +24,13 @@
 
 ssize_t lj_procfile_read(const char *path, char *text, size_t size)
 {
-  int fd = open(path, O_RDONLY | O_CLOEXEC), err;
+  OwnFd own;
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
   ssize_t n;
   if (fd < 0) return -1;
+  lj_ownfd_borrow(&own, fd);
   n = read(fd, text, size - 1);
-  err = errno;
-  close(fd);
-  errno = err;
+  lj_ownfd_close(&own);
   if (n >= 0) text[n] = '\0';
   return n;
 }

@@ -75,15 +75,19 @@ int lj_vmprofile_isdue(const Profile *p, uint64_t now_ns)
 #define SAMPLE_WAIT_NS \
   10000000 /* A sample takes less, unless the system stops its thread. */
 
+/* Note what has ended the samples. A program's stop may precede the background thread. */
+static void note_end(Profile *p)
+{
+  is_replaced(p);
+  if (!p->is_over) p->size.is_hit = sizelimit_isreached(&p->size, SIZELIMIT_NEAR);
+}
+
 /* The samples of some threads may go on. The next call does not wait for them again. */
 void lj_vmprofile_over(Profile *p)
 {
   uint64_t wait_ns = p->is_over ? 0 : SAMPLE_WAIT_NS;
   Session *s;
-  if (!p->is_over) {
-    is_replaced(p);
-    p->size.is_hit = sizelimit_isreached(&p->size, SIZELIMIT_NEAR);
-  }
+  if (!p->is_over) note_end(p);
   p->is_over = 1;
   p->nlate = 0;
   for (s = profile_first(p); s; s = session_next(s))
@@ -104,7 +108,7 @@ void lj_vmprofile_halt(Profile *p)
 {
   Session *s;
   p->with_names = lj_vmgate_isours(&p->gate);
-  is_replaced(p);
+  note_end(p);
   for (s = profile_first(p); s; s = session_next(s)) lj_session_stop(s);
   lj_vmgate_stop(&p->gate);
   for (s = profile_first(p); s; s = session_next(s)) lj_session_settle(s);

@@ -27,6 +27,7 @@
 #include "lj_obj.h"
 #include "profile/symbols/lj_elfsym.h"
 #include "profile/base/lj_osobjects.h"
+#include "profile/base/lj_ownfd.h"
 #include "profile/symbols/lj_elfobj.h"
 #include "profile/symbols/lj_elfstub.h"
 
@@ -219,7 +220,9 @@ static int file_symbols(Object *ob, const char *path)
 {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), fits = 0;
   struct stat sb;
+  OwnFd own;
   if (fd < 0) return 0;
+  lj_ownfd_borrow(&own, fd);
   if (fstat(fd, &sb) == 0 && S_ISREG(sb.st_mode) && sb.st_size > 0) {
     size_t sz = (size_t)sb.st_size;
     void *p = mmap(NULL, sz, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -229,7 +232,7 @@ static int file_symbols(Object *ob, const char *path)
       munmap(p, sz);
     }
   }
-  close(fd);
+  lj_ownfd_close(&own);
   return fits;
 }
 

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "profile/base/lj_ownfd.h"
 #include "profile/base/lj_seccomp.h"
 #include "profile/wait/lj_waitring.h"
 
@@ -60,12 +61,14 @@ static int event_open(int tid)
 /* The mapping keeps the event, so the program cannot close it with its descriptors. */
 int lj_waitring_open(WaitRing *r, int tid)
 {
+  OwnFd own;
   int fd = event_open(tid), err;
   void *map;
   if (fd < 0) return errno;
+  lj_ownfd_borrow(&own, fd);
   map = mmap(NULL, page_size() + WAITRING_DATA, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   err = errno;
-  close(fd);
+  lj_ownfd_close(&own);
   if (map == MAP_FAILED) return err == EPERM ? ENOBUFS : err;
   r->map = map;
   return 0;
