@@ -14,7 +14,7 @@
 
 #include "session.h"
 
-#define SECONDS    4
+#define SECONDS    3
 #define THREADS    4
 #define STACK_SIZE (256 * 1024)
 #define TAKEN      64 /* Descriptors that the program opens. */
@@ -24,7 +24,7 @@
 ** last one of the VM.
 */
 #define LONG_US 60000
-#define LAST_US "2000000"
+#define LAST_US "6000000"
 
 static volatile int over;
 static __thread useconds_t nap_us;
