@@ -53,8 +53,7 @@ int lj_osthread_each(void (*f)(void *ctx, int tid), void *ctx)
   int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   OwnFd own;
   long n, at;
-  if (fd < 0) return 0;
-  lj_ownfd_borrow(&own, fd);
+  if (!lj_ownfd_borrow(&own, fd)) return 0;
   while ((n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0)
     for (at = 0; at < n;) {
       const Dent *d = (const Dent *)((const char *)buf + at);

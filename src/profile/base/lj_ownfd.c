@@ -20,9 +20,9 @@ int lj_ownfd_take(OwnFd *o, int fd)
 {
   OwnFd low;
   int err;
-  lj_ownfd_borrow(&low, fd);
+  o->fd = -1;
+  if (!lj_ownfd_borrow(&low, fd)) return 0;
   *o = low;
-  if (low.fd < 0) return 0;
   o->fd = fcntl(fd, F_DUPFD_CLOEXEC, NUMBER_HIGH);
   if (o->fd < 0) o->fd = fcntl(fd, F_DUPFD_CLOEXEC, NUMBER_LOW);
   err = errno == EINVAL ? EMFILE : errno; /* EINVAL: the limit is 3 or lower. */
@@ -31,13 +31,22 @@ int lj_ownfd_take(OwnFd *o, int fd)
   return o->fd >= 0;
 }
 
-void lj_ownfd_borrow(OwnFd *o, int fd)
+int lj_ownfd_borrow(OwnFd *o, int fd)
 {
   struct stat st;
-  o->fd = fd >= 0 && fstat(fd, &st) == 0 ? fd : -1;
-  if (o->fd < 0) return;
+  int err;
+  o->fd = -1;
+  if (fd < 0) return 0;
+  if (fstat(fd, &st) != 0) {
+    err = errno;
+    if (err != EBADF) close(fd); /* Else the program has closed it. */
+    errno = err;
+    return 0;
+  }
+  o->fd = fd;
   o->dev = st.st_dev;
   o->ino = st.st_ino;
+  return 1;
 }
 
 int lj_ownfd_isours(const OwnFd *o)

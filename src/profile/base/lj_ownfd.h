@@ -24,8 +24,10 @@ typedef struct OwnFd {
 */
 LJ_FUNC int lj_ownfd_take(OwnFd *o, int fd);
 
-/* Own a descriptor that is soon closed, under the number that it has. */
-LJ_FUNC void lj_ownfd_borrow(OwnFd *o, int fd);
+/* Own a descriptor that is soon closed, under the number that it has. Returns 0 and sets errno on
+** failure, then fd is closed.
+*/
+LJ_FUNC int lj_ownfd_borrow(OwnFd *o, int fd);
 
 /* Is it still our file? */
 LJ_FUNC int lj_ownfd_isours(const OwnFd *o);

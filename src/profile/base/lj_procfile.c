@@ -27,8 +27,7 @@ ssize_t lj_procfile_read(const char *path, char *text, size_t size)
   OwnFd own;
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   ssize_t n;
-  if (fd < 0) return -1;
-  lj_ownfd_borrow(&own, fd);
+  if (!lj_ownfd_borrow(&own, fd)) return -1;
   n = read(fd, text, size - 1);
   lj_ownfd_close(&own);
   if (n >= 0) text[n] = '\0';

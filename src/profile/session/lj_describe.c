@@ -145,3 +145,12 @@ void lj_describe_end(Sampler *s)
   meta_limit(s);
   if (s->size->is_hit) meta_number(s, "size_limit", s->size->max);
 }
+
+void lj_describe_throttling(Sampler *s, const CpuQuota *since)
+{
+  CpuQuota now;
+  lj_cpuquota_read(&now);
+  if (now.throttled <= since->throttled || now.throttled_ns < since->throttled_ns) return;
+  meta_number(s, "throttled", now.throttled - since->throttled);
+  meta_number(s, "throttled_ns", now.throttled_ns - since->throttled_ns);
+}

@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include "profile/base/lj_cpuquota.h"
 #include "profile/session/lj_sampler.h"
 
 /* Write the facts about a profile, its events, its thread, and the load map. pid: the process
@@ -17,5 +18,8 @@ LJ_FUNC int lj_describe_profile(Sampler *s, pid_t pid);
 
 /* Write what is known at the end only. Holder of the sampler. */
 LJ_FUNC void lj_describe_end(Sampler *s);
+
+/* Write how often the CPU quota of the control group stopped it since some counts were read. */
+LJ_FUNC void lj_describe_throttling(Sampler *s, const CpuQuota *since);
 
 #endif

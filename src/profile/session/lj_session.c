@@ -142,6 +142,7 @@ int lj_session_begin(Session *s, char *errmsg)
 {
   int err = 0;
   if (has_stream(s)) err = lj_describe_profile(&s->sm, s->pid);
+  if (has_stream(s) && s->is_first) lj_cpuquota_read(&s->quota);
   s->seen = 1;
   lj_safeload_reset(&s->sm.peek);
   lj_totals_begin(&s->sm, s->later);
@@ -179,6 +180,7 @@ int lj_session_end(Session *s, FuncTab *named)
 {
   if (!has_stream(s)) return 0;
   lj_describe_end(&s->sm);
+  if (s->is_first) lj_describe_throttling(&s->sm, &s->quota);
   return lj_handover_end(&s->sm, named);
 }
 

@@ -8,6 +8,7 @@
 #ifndef _LJ_SESSION_H
 #define _LJ_SESSION_H
 
+#include "profile/base/lj_cpuquota.h"
 #include "profile/session/lj_samplermem.h"
 
 typedef struct Session {
@@ -22,6 +23,7 @@ typedef struct Session {
   uint64_t asked_cpu_us, asked_ticks; /* State at the last lj_session_isblocked. */
   int seen;                           /* The last scan found the thread. */
   struct Session *chain;              /* Next session in the same bucket of a scan. */
+  CpuQuota quota;                     /* Of the first: counts at its begin. */
 } Session;
 
 /* Return the session of a gate's reader; NULL for NULL. */

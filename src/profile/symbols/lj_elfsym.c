@@ -221,8 +221,7 @@ static int file_symbols(Object *ob, const char *path)
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), fits = 0;
   struct stat sb;
   OwnFd own;
-  if (fd < 0) return 0;
-  lj_ownfd_borrow(&own, fd);
+  if (!lj_ownfd_borrow(&own, fd)) return 0;
   if (fstat(fd, &sb) == 0 && S_ISREG(sb.st_mode) && sb.st_size > 0) {
     size_t sz = (size_t)sb.st_size;
     void *p = mmap(NULL, sz, PROT_READ, MAP_PRIVATE, fd, 0);

@@ -64,8 +64,7 @@ int lj_waitring_open(WaitRing *r, int tid)
   OwnFd own;
   int fd = event_open(tid), err;
   void *map;
-  if (fd < 0) return errno;
-  lj_ownfd_borrow(&own, fd);
+  if (!lj_ownfd_borrow(&own, fd)) return errno;
   map = mmap(NULL, page_size() + WAITRING_DATA, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   err = errno;
   lj_ownfd_close(&own);

@@ -95,6 +95,19 @@ function headline.size_limit(profile)
   return bytes and "ended at the size limit of " .. units.of(G.SPF_UNIT_BYTES).text(bytes)
 end
 
+-- Returns a sentence if the CPU quota of the control group has stopped the program, or nil. Programs of one group have
+-- the same counts.
+function headline.throttled(profile)
+  local periods, ns = 0, 0
+  for _, session in ipairs(profile.sessions) do
+    local n = metanumber(session.meta.throttled)
+    if n and n > periods then periods, ns = n, metanumber(session.meta.throttled_ns) or 0 end
+  end
+  if periods == 0 then return nil end
+  return ("the CPU quota of the control group stopped the program in %s, for %.3f s of its processors' time; " ..
+	  "wall shows it as [runnable]"):format(text.plural(periods, "period"), ns / 1e9)
+end
+
 -- Append lines { label, line } on the times of a profile, and on what it lacks.
 
 local function add_times(list, profile, name, label)
@@ -104,6 +117,7 @@ end
 
 local function add_problems(list, profile)
   wrap(list, "limit", headline.size_limit(profile) or "")
+  wrap(list, "quota", headline.throttled(profile) or "")
   wrap(list, "samples", damage(profile) or "")
   wrap(list, "warning", profile:problem_text() or "")
 end
