@@ -46,7 +46,7 @@ end
 repeat
   fill()
   assert(os.time() < deadline, "not in time")
-until report().limit ~= "" or report().lost.writer > 0
+until report().limit:find("size limit", 1, true) or report().lost.writer > 0
 print("done")
 ]])
 
@@ -96,6 +96,30 @@ if t.shell("mkdir full && mount -t tmpfs -o size=160k tmpfs full") == 0 then
     t.shell("rm -f full/*")
   end
   t.shell("umount full")
+
+  -- The folder of temporary files is full, or missing: for a script, and for a program that runs.
+  t.shell("mount -t tmpfs -o size=8k tmpfs full && head -c 8192 /dev/zero >full/x")
+  for _, case in ipairs { { "full", "No space left on device" }, { "missing", "No such file or directory" } } do
+    local said = ("no temporary file in %s: %s; TMPDIR names another folder"):format(case[1], case[2])
+    local got, _, message = t.shell(RUN:gsub("^TMPDIR=%.", "TMPDIR=" .. case[1]) .. "-o temporary.folded small.lua")
+    t.equal(got, 1, case[1] .. ": status of run")
+    t.contains(message, said, case[1] .. ": run")
+    t.write_file("live.lua", "local f = io.open('ready', 'w') f:close() local till = os.time() + 100 " ..
+		 "repeat local f = io.open('over') until f or os.time() > till")
+    t.shell("rm -f ready over")
+    got, _, message = t.shell(([[
+      LUAJIT_SYSPROF=live '%s' live.lua & pid=$!
+      until [ -e ready ]; do sleep 0.05; done
+      TMPDIR=%s '%s' '%s/tools/luajit-sysprof.lua' record -d 0.2 -o temporary.bin $pid
+      status=$?
+      touch over
+      wait
+      exit $status]]):format(t.luajit, case[1], t.luajit, t.source))
+    t.equal(got, 1, case[1] .. ": status of record")
+    t.contains(message, said, case[1] .. ": record")
+    t.equal(t.content("temporary.bin") .. t.content("temporary.folded"), "", case[1] .. ": no profile")
+  end
+  t.shell("umount full")
 else
   print("not root: no full disk")
 end
@@ -106,7 +130,7 @@ local plain = t.shell(("ulimit -f 64; sh -c \"'%s' big.lua\""):format(t.luajit))
 local limited = t.shell("ulimit -f 64; sh -c \"" .. RUN:gsub("'", "") .. "-o limited.bin big.lua\"")
 t.equal(limited, plain, "a limit of size: the script ends by it")
 err = select(3, t.shell("ulimit -f 1; " .. RUN .. "-o small.bin small.lua"))
-t.contains(err, "luajit-sysprof: no temporary file in .: File too large\n" ..
+t.contains(err, "luajit-sysprof: no temporary file in .: File too large; TMPDIR names another folder\n" ..
 	   "luajit-sysprof: small.bin is still the profile of an earlier run\n", "a limit of size: the command")
 
 for option, value in pairs { duration = "x", delay = "-1", ["max-size"] = "1K" } do

@@ -22,6 +22,11 @@ function temporary.folder()
   return os.getenv("TMPDIR") or "/tmp"
 end
 
+-- Returns what to say of a file that could not be made or written.
+function temporary.problem(reason)
+  return ("no temporary file in %s: %s; TMPDIR names another folder"):format(temporary.folder(), reason)
+end
+
 -- Closes the descriptor of a new file. Returns its path; or nil and a message, where all users may replace the file.
 local function keep_path(path, fd)
   local st = files.stat(temporary.folder())
@@ -37,9 +42,7 @@ local function new_file()
   local path = temporary.folder() .. "/luajit-sysprof-XXXXXX"
   local buf = ffi.new("char[?]", #path + 1, path)
   local fd = ffi.C.mkstemp(buf)
-  if fd < 0 then
-    return nil, ("no temporary file in %s: %s; TMPDIR names another folder"):format(temporary.folder(), files.reason())
-  end
+  if fd < 0 then return nil, temporary.problem(files.reason()) end
   ffi.C.fcntl(fd, F_SETFD, ffi.cast("int", FD_CLOEXEC))
   return ffi.string(buf), fd
 end

@@ -118,7 +118,7 @@ function launch.run(options, passed, rest)
   if not note or not file then return FAILED, nil, err or why_not or "cannot write a temporary file" end
   file:write(START:format(table_text(options), note, RUNS, has_dashes(rest) and 3 or 2, FAILED))
   local ok, why_cut = file:close()
-  if not ok then return FAILED, nil, ("no temporary file in %s: %s"):format(temporary.folder(), why_cut) end
+  if not ok then return FAILED, nil, temporary.problem(why_cut) end
   local luajit = luajit_path()
   child.setenv("LUA_INIT", os.getenv(KEPT_INIT) or os.getenv("LUA_INIT"))
   child.setenv(KEPT_INIT, nil)

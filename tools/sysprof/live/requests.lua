@@ -18,6 +18,7 @@ local text = require("sysprof.base.text")
 local END_SECONDS = 0.5
 local USUAL_SECONDS = 1.5	-- After which a process without an answer may be stopped.
 local STEP_SECONDS = 0.2
+local FULL = "No space left on device"	-- What a program answers that cannot write our temporary file.
 local SENTENCE_MAX = limits.ANSWER_SENTENCE
 
 local requests = {}
@@ -54,6 +55,11 @@ function requests.number(answer, key)
   return value:find("^%d+$") and #value < 10 and tonumber(value) or 0
 end
 
+-- Names the file that a program could not write.
+local function explained(program, sentence)
+  return program.file and sentence == FULL and temporary.problem(FULL) or sentence
+end
+
 -- Reads what a program has sent. Returns an answer; or nil and, unless nothing has come yet, a sentence, whether the
 -- program has closed the connection, and whether it refuses the request.
 function requests.receive(program)
@@ -64,7 +70,10 @@ function requests.receive(program)
   if sender ~= program.pid then return nil, ("another process answers for %s; restart the program"):format(name) end
   local answer = parse(packet)
   if not answer then return nil, limits.sentence("PACKET", name) end
-  if answer.kind == "error" then return nil, ("%s: %s"):format(name, answer.sentence), false, true end
+  if answer.kind == "error" then
+    return nil, ("%s: %s"):format(name, explained(program, answer.sentence)), false, true
+  end
+  for i, sentence in ipairs(answer.errors) do answer.errors[i] = explained(program, sentence) end
   return answer
 end
 
