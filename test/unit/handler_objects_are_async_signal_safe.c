@@ -79,7 +79,9 @@ static const Allowed allowed[] = {
   { "lj_procfile", "open64", "signal-safety(7)" },
   { "lj_procfile", "read", "signal-safety(7)" },
   { "lj_procfile", "__read_chk", "signal-safety(7)" },
-  { "lj_procfile", "close", "signal-safety(7)" },
+  { "lj_ownfd", "fstat64", "signal-safety(7)" },
+  { "lj_ownfd", "close", "signal-safety(7)" },
+  { "lj_ownfd", "fcntl64", "take only" },
   { "lj_ossignal", "sigaction", "signal-safety(7); outside of the handler only" },
   { "lj_ossignal", "timer_create", "outside of the handler only" },
   { "lj_ossignal", "sigabbrev_np", "outside of the handler only" },
@@ -145,7 +147,8 @@ static const char *const objects[] = {
   "lj_clockbudget",  "lj_clocksig",   "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer",
   "lj_loadmap",      "lj_elfnote",    "lj_elfobj",      "lj_safepoint",  "lj_ctlsig",
   "lj_procfile",     "lj_handover",   "lj_ossignal",    "lj_osobjects",  "lj_clockslot",
-  "lj_clockforeign", "lj_clockkinds", "lj_ctlstack",    "lj_rowtab",     "lj_cfunctab"
+  "lj_clockforeign", "lj_clockkinds", "lj_ctlstack",    "lj_rowtab",     "lj_cfunctab",
+  "lj_ownfd"
 };
 #define NOBJECTS (sizeof(objects) / sizeof(objects[0]))
 
