@@ -259,9 +259,29 @@ end
 t.equal(count, total, "numbers in a numbermap")
 
 -- What comes and goes takes no room.
-map = numbermap.new()
-for i = 1, 100000 do map[i], map[i - 10] = true, nil end
-t.ok(map.index.count < 5000, map.index.count .. " removed numbers stay")
+for _, first in ipairs { 0, 2^40 } do
+  map = numbermap.new()
+  for i = 1, 100000 do map[first + i], map[first + i - 10] = true, nil end
+  t.ok(map.count < 5000, map.count .. " removed numbers stay")
+end
+
+-- LuaJIT's tables spread the small numbers evenly: no place has twice as many as the others.
+local halves = ffi.new("union { double number; int32_t half[2]; }")
+local rol, bxor, tobit, band = bit.rol, bit.bxor, bit.tobit, bit.band
+for _, places in ipairs { 2^12, 2^16 } do
+  local at, most = ffi.new("int32_t[?]", places), 0
+  for number = 0, 2^24 - 1 do
+    halves.number = number
+    local low, high = halves.half[0], tobit(halves.half[1] * 2)
+    low, high = bxor(low, high), rol(high, 14)
+    low, high = tobit(low - high), rol(high, 5)
+    high = bxor(high, low)
+    local place = band(high - rol(low, 13), places - 1)
+    at[place] = at[place] + 1
+    most = math.max(most, at[place])
+  end
+  t.ok(most < 2 * 2^24 / places, ("%d of the small numbers are at one of %d places"):format(most, places))
+end
 
 -- Ranges: the latest one counts where several overlap.
 local list, painted = ranges.new(), {}
