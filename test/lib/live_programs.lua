@@ -20,7 +20,7 @@ programs.COMMAND = "timeout -k 1 100 " .. programs.RUN
 -- Scripts: one that never leaves compiled code, one that sleeps in C.
 programs.LOOP =
   "local function never_left() local s, i = 0, 0 while true do s = s + i % 7 i = i + 1 end end\nnever_left()\n"
-programs.ASLEEP = "local ffi = require('ffi')\nffi.cdef 'int usleep(unsigned int);'\n" ..
+programs.ASLEEP = "local ffi = require('ffi')\nffi.cdef 'int usleep(unsigned int);' jit.opt.start('hotloop=1')\n" ..
   "local function naps() ffi.C.usleep(100000) return 1 end\nwhile true do naps() end\n"
 
 -- Returns a name that no other test has at the same time, for programs that are found by their names.
