@@ -2,7 +2,7 @@
 ** While the background thread reads the stacks of sleeping threads, these wake up and free all that
 ** is on them: functions, coroutines, machine code, C stacks, and the threads themselves. Nothing
 ** crashes, no thread waits for the reader, and the profile is complete. The same in children of
-** fork(), and for a program that closes all descriptors: its own files stay open, but for one.
+** fork(). A program that closes all descriptors loses at most one of the files that it opens next.
 */
 
 #ifndef _GNU_SOURCE

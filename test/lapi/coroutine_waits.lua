@@ -487,7 +487,7 @@ for _, case in ipairs {
     tries = tries + 1
     sums = split_by_sleeps(what, compute_some, 15, case[1], case[2])
     finish(what)
-  until are_known() or tries == 10
+  until not what:find("^wall") or are_known() or tries == 10
   if what:find("=1000000/", 1, true) then truth.check("waits.bin", truth.line_of, what) else check_split(what, sums) end
   local status, out = t.parse("--format=top waits.bin")
   t.equal(status, 0, what)

@@ -38,7 +38,7 @@ pretend() {
 # Expect so many periods, and the text of the time.
 expect() {
   tr '\n' ' ' <text | tr -s ' ' >line
-  grep -q "the CPU quota of the control group stopped the program in $1, for $2 of its" line ||
+  grep -q "the CPU quota of the control group stopped the program in $1, for $2 over all processors;" line ||
     fail "$3: expected $1, $2: $(cat line)"
 }
 

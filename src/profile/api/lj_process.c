@@ -264,6 +264,7 @@ static void job_run(Job *job)
   if (begin_ns < job->next_ns) return;
   cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   is_first = job->cpu_ns == 0 || cpu_ns < job->cpu_ns; /* Of this thread. */
+  if (is_first && job->at_wake) others_ns = 0;
   credit_ns = is_first ? JOB_FIRST_CREDIT_NS : JOB_CREDIT_NS;
   if (job->next_ns + credit_ns < begin_ns) job->next_ns = begin_ns - credit_ns;
   if (is_first || !job->at_wake) job->cpu_ns = cpu_ns;

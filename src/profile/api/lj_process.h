@@ -21,11 +21,9 @@ typedef struct ProcessTenant {
   int (*needed)(void);  /* Does it need the background thread? Under the lock. */
   void (*look)(void);   /* At each look. Background thread, without the lock. */
   int (*is_idle)(void); /* Is there nothing to look at? Prepares a wait. Under the lock. */
-  int (*wait)(
-    void); /* Wait until there is, see BgWork.rest. Background thread, without the lock. */
-  void (*rouse)(void); /* End a wait, or the next one. */
-  void (*over)(
-    global_State *g); /* The samples of a VM's profile have ended. Under the lock. */
+  int (*wait)(void);    /* The same as BgWork.rest. Background thread, without the lock. */
+  void (*rouse)(void);  /* End a wait, or the next one. */
+  void (*over)(global_State *g); /* A VM's profile takes no more samples. Under the lock. */
   void (*moved)(global_State *g); /* The calling thread runs the VM from now on. */
   void (*forked)(int forked); /* In a child: thread that forked, or 0. Under the lock. */
   void (*ended)(void);        /* The background thread has ended. Under the lock. */

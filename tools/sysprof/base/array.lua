@@ -56,9 +56,8 @@ function array.free(list)
   C.free(ffi.gc(list, nil))
 end
 
--- Interpreted, which costs nothing: an array seldom grows. In a trace that goes through them, the loop of
--- sysprof.base.pairmap that fills a larger index once ran on behind the last record (2 of 137 runs). The cause in
--- LuaJIT is not known.
+-- Interpreted, which costs nothing: an array seldom grows. With compiled ones, an index of sysprof.base.pairmap had
+-- twice the records that it may have, and a search found no free place: in 2 of 137 runs. The cause is not known.
 jit.off(owned)
 for _, name in ipairs { "resize", "widen", "zeros", "free" } do jit.off(array[name]) end
 

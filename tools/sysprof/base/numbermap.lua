@@ -9,7 +9,7 @@ local pairmap = require("sysprof.base.pairmap")
 
 local SPARE = 1024	-- Removed numbers that stay at least.
 -- Whole numbers below this are found by a table of Lua, which is faster. A table with n places has some SMALL / n of
--- them for each place. So n numbers take at most SMALL / 2 steps, whoever chooses them.
+-- them for each place. So n numbers take some SMALL / 2 steps at most, whoever chooses them.
 local SMALL = 2^24
 
 local numbermap = {}

@@ -104,7 +104,7 @@ function headline.throttled(profile)
     if n and n > periods then periods, ns = n, metanumber(session.meta.throttled_ns) or 0 end
   end
   if periods == 0 then return nil end
-  return ("the CPU quota of the control group stopped the program in %s, for %.3f s of its processors' time; " ..
+  return ("the CPU quota of the control group stopped the program in %s, for %.3f s over all processors; " ..
 	  "wall shows it as [runnable]"):format(text.plural(periods, "period"), ns / 1e9)
 end
 
