@@ -43,18 +43,24 @@ function say_pid()
 end
 ]]
 
--- Each begins with a call of busy in a coroutine, and does not answer for seconds.
+-- Each begins with a call of busy in a coroutine, and does not answer for seconds of the program's clock.
 local BODIES = {
   loop = { [[
 local function spin(n) local s = 0 for i = 1, n do s = s + i % 7 end return s end
-spin(1e5)
-function busy() return (spin(4e9)) end]],
-    "    spin (../box.lua:29)\n    busy (../box.lua:31)\n", "    [compiled code]\n" },
+local t0 = os.clock()
+spin(1e8)
+local n = 1e8 * BUSY_S / (os.clock() - t0)
+function busy() return (spin(n)) end]],
+    "    spin (../box.lua:29)\n    busy (../box.lua:33)\n", "    [compiled code]\n" },
   match = { [[
-function busy() return ((("a"):rep(180)):find(("a-"):rep(4) .. "b")) end]],
-    "    string.find\n    busy (../box.lua:29)\n", "str_find_aux" },
+local function try(length) return ((("a"):rep(length)):find(("a-"):rep(4) .. "b")) end
+local t0 = os.clock()
+try(60)
+local n = 60 * (BUSY_S / (os.clock() - t0)) ^ (1 / 5)	-- Five nested loops.
+function busy() return (try(n)) end]],
+    "    string.find\n    try (../box.lua:29)\n    busy (../box.lua:33)\n", "str_find_aux" },
   read = { [[
-function busy() local pipe = io.popen("sleep 5") local s = pipe:read("*a") pipe:close() return s end]],
+function busy() local pipe = io.popen("sleep " .. BUSY_S) local s = pipe:read("*a") pipe:close() return s end]],
     "    file:read\n    busy (../box.lua:29)\n", "    read\n" },
 }
 
@@ -66,9 +72,10 @@ co()
 while not is_over() do C.sleep(0) coroutine.resume(kept[1]) end
 ]]
 
-local function start_program(value, code)
+-- Starts a program that is busy for these seconds.
+local function start_program(value, code, busy_s)
   fresh()
-  box.start(value, HEAD .. code .. RUN)
+  box.start(value, ("local BUSY_S = %d; "):format(busy_s or 4) .. HEAD .. code .. RUN)
   return tonumber(wait("the program", function() return exists("pid") and contents("pid") end))
 end
 
@@ -114,11 +121,11 @@ end
 
 -- By a control file. A second request while the first one waits makes no second file.
 local pid = start_program("control=" .. select(2, t.shell("pwd")):gsub("\n", "") .. "/box/control,paused,path=r%r.bin",
-			  BODIES.loop[1])
+			  BODIES.loop[1], 8)
 put("control", "coroutines")
 wait_file("r1.bin.coroutines", "by a file", UNKNOWN)
 put("control", "coroutines again")
-t.shell("sleep 1.5")
+t.nap(1500)
 t.equal(box.files("*coroutines"), "r1.bin.coroutines\n", "by a file: one file")
 wait_file("r2.bin.coroutines", "by a file", "running\n    ")
 box.stop("by a file")
@@ -144,7 +151,7 @@ while not is_over() do C.sleep(1) end
 pid = tonumber(wait("a blocked signal", function() return exists("pid") and contents("pid") end))
 wait_file("r1.bin.coroutines", "a blocked signal: before", "running\n    ")
 t.equal(ffi.C.kill(pid, SIGUSR1), 0, "kill")
-t.shell("sleep 3.5")
+t.nap(3500)
 t.equal(box.files("*coroutines"), "r1.bin.coroutines\n",
 	"a blocked signal: it is pending, so nobody knows of the request")
 box.stop("a blocked signal")
@@ -152,7 +159,7 @@ box.stop("a blocked signal")
 -- The program ends while its stack is wanted.
 pid = start_program("coroutines=SIGUSR1,paused,path=r%r.bin", BODIES.read[1])
 t.equal(ffi.C.kill(pid, SIGUSR1), 0, "kill")
-t.shell("sleep 1.02")
+t.nap(1020)
 t.equal(ffi.C.kill(pid, SIGTERM), 0, "kill")
 wait("an end meanwhile", function() return exists("status") end)
 t.equal(contents("status"), "143\n", "an end meanwhile: status")

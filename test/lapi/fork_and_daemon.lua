@@ -57,7 +57,7 @@ local function run(what, fork, code, names)
     local file
     repeat
       file = io.open(name)
-      if not file then t.shell("sleep 0.05") end
+      if not file then t.nap(50) end
     until file or os.time() > deadline
     t.ok(file, what .. ": " .. name .. " has ended")
     pids[i] = file and file:read("*a") or "none"

@@ -73,7 +73,7 @@ function box.wait(what, f)
   repeat
     local r = f()
     if r then return r end
-    t.shell("sleep 0.02")
+    t.nap(20)
   until os.time() > deadline
   box.put("end", "")
   t.ok(false, what .. ": not in time, " .. box.contents("err"))
