@@ -56,9 +56,4 @@ function array.free(list)
   C.free(ffi.gc(list, nil))
 end
 
--- Interpreted, which costs nothing: an array seldom grows. With compiled ones, an index of sysprof.base.pairmap had
--- twice the records that it may have, and a search found no free place: in 2 of 137 runs. The cause is not known.
-jit.off(owned)
-for _, name in ipairs { "resize", "widen", "zeros", "free" } do jit.off(array[name]) end
-
 return array

@@ -7,6 +7,7 @@ local child = require("sysprof.cli.child")
 local options = require("sysprof.cli.options")
 local outfile = require("sysprof.cli.outfile")
 local progress = require("sysprof.cli.progress")
+local stackroom = require("sysprof.base.stackroom")
 local text = require("sysprof.base.text")
 
 -- Exit status, as in doc/tool.md.
@@ -64,7 +65,8 @@ function command.new(program, verb)
   -- line, too.
   function self.run(main, args)
     child.ignore_size()
-    local ok, status = xpcall(function() return main(args) end, function(err)
+    local function with_room() return stackroom.call(function() return main(args) end) end
+    local ok, status = xpcall(with_room, function(err)
       return tostring(err):gsub("[\r\n]+", " ")
     end)
     if not ok then
