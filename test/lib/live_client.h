@@ -8,6 +8,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -84,7 +85,11 @@ static inline const char *live_answer(int fd)
   static __thread char text[8192];
   struct pollfd pfd = { fd, POLLIN, 0 };
   ssize_t n;
-  REQUIRE(poll(&pfd, 1, LIVE_PATIENCE_MS) == 1);
+  int ready;
+  do { /* A tick may end the call. */
+    ready = poll(&pfd, 1, LIVE_PATIENCE_MS);
+  } while (ready < 0 && errno == EINTR);
+  REQUIRE(ready == 1);
   n = recv(fd, text, sizeof(text) - 1, 0);
   text[n > 0 ? n : 0] = '\0';
   return text;
