@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs all tests, in a build with each LuaJIT of the release. Run as root, it installs
 # missing packages; otherwise it lists them and stops. Prints the totals at the end, and
-# fails if a test failed or no test ran.
+# fails if a test failed or no test ran. A few tests that fail beside others run once more,
+# alone: a neighbour may have taken their time. The end names those that passed only then.
 #
 # usage: etc/test.sh [BUILD [CTEST OPTION...]]
 #   BUILD   build folder, default build/; BUILD-luajit for the second base
@@ -20,10 +21,17 @@ jobs=$(nproc)
 passed=0
 failed=0
 skipped=0
+alone=
+again_max=5
 
 # The value of an attribute in ctest's report.
 count() {
   sed -n "s/.*[[:space:]]$1=\"\([0-9]*\)\".*/\1/p" "$2" | head -n 1
+}
+
+# The tests that failed in the last run of ctest in a build.
+failed_names() {
+  sed 's/^[0-9]*://' "$1/Testing/Temporary/LastTestsFailed.log"
 }
 
 # Build and test one base, with all tests or (ON) with those that depend on the base.
@@ -56,6 +64,23 @@ try() {
   fi
   # ctest's report lists skipped tests among all, not among the failed.
   f=$(count failures "$report")
+  if [ "$f" != 0 ] && [ "$f" -le "$again_max" ]; then
+    echo "== $package: $f failed beside others; once more, alone"
+    first=$(failed_names "$folder")
+    rm -f "$folder/again.xml"
+    broken=0
+    ctest --test-dir "$folder" --rerun-failed --output-on-failure \
+      --output-junit "$folder/again.xml" || broken=1
+    [ ! -f "$folder/again.xml" ] || f=$(count failures "$folder/again.xml")
+    second=
+    [ "$f" = 0 ] || second=$(failed_names "$folder")
+    for name in $first; do
+      case " $(echo $second) " in
+        *" $name "*) ;;
+        *) alone="$alone $name" ;;
+      esac
+    done
+  fi
   s=$(($(count skipped "$report") + $(count disabled "$report")))
   passed=$((passed + $(count tests "$report") - f - s))
   failed=$((failed + f))
@@ -67,5 +92,6 @@ try() {
 try "$build" luajit2 OFF "$@"
 try "$build-luajit" luajit ON "$@"
 
+[ -z "$alone" ] || echo "passed only alone:$alone"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ] && [ "$passed" != 0 ]
