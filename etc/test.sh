@@ -14,6 +14,10 @@ usage "${1-}"
 source=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$source/build}
 [ $# = 0 ] || shift
+case $build in
+/*) ;;
+*) build=$PWD/$build ;; # ctest changes into it.
+esac
 
 sh "$source/etc/deps.sh" build test
 
