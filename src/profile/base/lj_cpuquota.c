@@ -1,6 +1,7 @@
 /*
 ** Throttling by the CPU quota of the process's control group: reads cpu.stat.
-** Context: any thread, outside of the handler.
+** Context: under the lock, on any thread, outside of the handler. A thread's stack may be small, so
+** the texts have one place for all.
 */
 
 #define lj_cpuquota_c
@@ -38,7 +39,7 @@ static uint64_t stat_number(const char *text, const char *key)
 */
 static int group_read(const char *dir, const char *path, size_t len, CpuQuota *cq)
 {
-  char name[NAME_BYTES], text[STAT_MAX];
+  static char name[NAME_BYTES], text[STAT_MAX];
   int n = snprintf(name, sizeof(name), MOUNT "%s%.*s/cpu.stat", dir, (int)len, path);
   if (n < 0 || (size_t)n >= sizeof(name)) return 0;
   if (lj_procfile_read(name, text, sizeof(text)) <= 0) return 0;
@@ -95,7 +96,7 @@ static int line_read(const char *line, CpuQuota *cq)
 
 void lj_cpuquota_read(CpuQuota *cq)
 {
-  char groups[GROUPS_MAX];
+  static char groups[GROUPS_MAX];
   const char *line = groups;
   memset(cq, 0, sizeof(*cq));
   if (lj_procfile_read("/proc/self/cgroup", groups, sizeof(groups)) <= 0) return;

@@ -1,6 +1,6 @@
 /*
 ** Throttling by the CPU quota of the process's control group, see cgroups(7).
-** Context: any thread, outside of the handler.
+** Context: under the lock, on any thread, outside of the handler.
 */
 
 #ifndef _LJ_CPUQUOTA_H
