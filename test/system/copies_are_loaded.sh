@@ -26,6 +26,7 @@ done
 
 # shellcheck disable=SC2086
 timeout 250 ./copies_host ./filler.so $copies || { echo "FAIL: copies_host: status $?"; status=1; }
+# At least 30 samples of its work; a few may be of the start, or have a broken stack.
 for i in 1 2 3; do
   if ! "$SYSPROF_BUILD/bin/luajit-parse-sysprof" "copy$i.so.bin" >out 2>messages ||
     [ "$(awk '/;main;.*main chunk/ { n += $NF } END { print n + 0 }' out)" -lt 20 ]; then

@@ -1,4 +1,5 @@
--- The commands leave room on the Lua stack: a full one makes compiled code of some LuaJIT change a number.
+-- The commands leave room on the Lua stack. In LuaJIT before July 2023, a full one makes compiled code change a
+-- number.
 
 local t = require("tools_test")
 

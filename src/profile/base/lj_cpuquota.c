@@ -1,7 +1,7 @@
 /*
 ** Throttling by the CPU quota of the process's control group: reads cpu.stat.
-** Context: under the lock, on any thread, outside of the handler. A thread's stack may be small, so
-** the texts have one place for all.
+** Context: under the lock, on any thread, outside of the handler. The texts are static, as a
+** thread's stack may be small.
 */
 
 #define lj_cpuquota_c

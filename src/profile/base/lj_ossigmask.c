@@ -11,7 +11,6 @@
 #endif
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <sys/syscall.h>
 
@@ -19,18 +18,7 @@
 #include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_procfile.h"
-
-#define STATUS_MAX 2048 /* Bytes of a thread's status that are read. */
-
-/* Signals that a thread's status lists under a key, as bits signo-1. Returns 0 if the key
-** is missing.
-*/
-static int status_signals(const char *text, const char *key, uint64_t *signals)
-{
-  const char *at = strstr(text, key);
-  if (at) *signals = strtoull(at + strlen(key), NULL, 16);
-  return at != NULL;
-}
+#include "profile/base/lj_procstatus.h"
 
 /* While a thread waits for a signal in sigwait(), its mask lacks that signal. */
 static int thread_waits(int tid)
@@ -43,11 +31,12 @@ static int thread_waits(int tid)
 /* Mask of a thread. Returns 0 if it is unknown. The calling thread's needs no /proc. */
 static int mask_of(int tid, SignalMask *mask)
 {
-  char text[STATUS_MAX];
+  StatusField f = { "\nSigBlk:\t", 16, 0, 0 };
   if (tid == lj_osthread_self())
     return syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, mask, sizeof(*mask)) == 0;
-  return lj_procfile_task(tid, "status", text, sizeof(text)) > 0 &&
-	 status_signals(text, "\nSigBlk:", mask);
+  if (!lj_procstatus_read(tid, &f, 1) || !f.is_there) return 0;
+  *mask = f.number;
+  return 1;
 }
 
 SigBlocked lj_ossigmask_blocked(int tid, int signo)
@@ -61,20 +50,18 @@ SigBlocked lj_ossigmask_blocked(int tid, int signo)
 
 static int status_has(int tid, const char *key, int signo)
 {
-  char text[STATUS_MAX];
-  uint64_t signals;
-  if (lj_procfile_task(tid, "status", text, sizeof(text)) < 0)
-    return errno != ENOENT && errno != ESRCH;
-  return !status_signals(text, key, &signals) || !strstr(text, "\nTracerPid:\t0\n") ||
-	 (signals & ossignal_bit(signo)) != 0;
+  StatusField f[] = { { key, 16, 0, 0 }, { "\nTracerPid:\t", 10, 0, 0 } };
+  if (!lj_procstatus_read(tid, f, 2)) return errno != ENOENT && errno != ESRCH;
+  return !f[0].is_there || !f[1].is_there || f[1].number != 0 ||
+	 (f[0].number & ossignal_bit(signo)) != 0;
 }
 
 int lj_ossigmask_ispending(int tid, int signo)
 {
-  return status_has(tid, "\nSigPnd:", signo);
+  return status_has(tid, "\nSigPnd:\t", signo);
 }
 
 int lj_ossigmask_isshared(int signo)
 {
-  return status_has(getpid(), "\nShdPnd:", signo);
+  return status_has(getpid(), "\nShdPnd:\t", signo);
 }

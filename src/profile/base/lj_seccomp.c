@@ -25,52 +25,21 @@
 #include <sys/wait.h>
 
 #include "profile/base/lj_osthread.h"
-#include "profile/base/lj_ownfd.h"
-#include "profile/base/lj_procfile.h"
+#include "profile/base/lj_procstatus.h"
 #include "profile/base/lj_seccomp.h"
 
-#define STATUS_PART 400 /* Longer than each line that is looked for. */
-#define SHARED_MAX  4096
+#define SHARED_MAX 4096
 
 /* -- Filters ----------------------------------------------------------------- */
 
-/* The number behind a key, if its whole line is in the text. */
-static void status_number(const char *text, const char *key, uint32_t *number)
-{
-  const char *at = strstr(text, key);
-  if (at && strchr(at + 1, '\n')) *number = (uint32_t)strtoul(at + strlen(key), NULL, 10);
-}
-
-/* Read the file in parts: the stack of a thread may be small, and a user may be in many groups. Returns 0
-** if the file cannot be read. Then, and on a kernel before 5.9, a number keeps its value.
-*/
-static int status_read(int tid, uint32_t *mode, uint32_t *filters)
-{
-  char text[STATUS_PART + 1], *line;
-  OwnFd own;
-  size_t have = 0;
-  ssize_t n;
-  if (!lj_ownfd_borrow(&own, lj_procfile_taskopen(tid, "status"))) return 0;
-  while ((n = read(own.fd, text + have, STATUS_PART - have)) > 0) {
-    have += (size_t)n;
-    text[have] = '\0';
-    status_number(text, "\nSeccomp:\t", mode);
-    status_number(text, "\nSeccomp_filters:\t", filters);
-    line = strrchr(text, '\n'); /* A line may be there in part. */
-    have = line ? (size_t)(text + have - line) : 0;
-    if (have == STATUS_PART) have = 0;
-    if (have) memmove(text, line, have);
-  }
-  lj_ownfd_close(&own);
-  return 1;
-}
-
+/* Kernels before 5.9 do not tell the number of filters. */
 uint32_t lj_seccomp_filters(int tid)
 {
-  uint32_t mode = UINT32_MAX, filters = 1;
-  if (!status_read(tid, &mode, &filters) || mode == UINT32_MAX)
+  StatusField f[] = { { "\nSeccomp:\t", 10, 0, 0 }, { "\nSeccomp_filters:\t", 10, 0, 0 } };
+  if (!lj_procstatus_read(tid, f, 2) || !f[0].is_there)
     return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == SECCOMP_MODE_FILTER;
-  return mode == SECCOMP_MODE_FILTER ? filters : 0;
+  if (f[0].number != SECCOMP_MODE_FILTER) return 0;
+  return f[1].is_there ? (uint32_t)f[1].number : 1;
 }
 
 /* -- Trial ------------------------------------------------------------------- */
