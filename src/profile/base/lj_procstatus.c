@@ -26,8 +26,8 @@ static void field_find(StatusField *f, const char *text)
   f->is_there = 1;
 }
 
-/* Keep the last line, of which the text may have a part only. A longer one than asked for is of no
-** interest. Returns its length.
+/* Keep the last line, since the text may end inside it. A line that is too long is dropped.
+** Returns its length.
 */
 static size_t keep_line(char *text, size_t len)
 {
