@@ -25,6 +25,9 @@
 #error "sysprof needs Linux on x86-64 and a GC64 build of LuaJIT"
 #endif
 
+#define HANDLER_STACK (6 * 1024) /* What our handler takes of a stack at most. */
+#define VM_STACK (10 * 1024)	  /* What the program and the VM take beside it at least. */
+
 #define INTERVAL_MS_MAX (24 * 3600 * 1000) /* A longer interval counts as this one. */
 
 /* Read the options. Returns 0 if one of them is not valid, and writes the reason. */
@@ -76,6 +79,19 @@ int lj_sysprof_prepare(const global_State *g)
   return errno == EINVAL ? PROFILE_ERRUSE : PROFILE_ERRMEM;
 }
 
+/* Does the thread's C stack have room for a signal? Otherwise the first one ends the program. */
+static int stack_suffices(const VmThread *thread, char *errmsg)
+{
+  size_t size = thread->stack_hi - thread->stack_lo;
+  size_t need = lj_osthread_signalframe() + HANDLER_STACK + VM_STACK;
+  if (size == 0 || size >= need) return 1;
+  snprintf(errmsg, EVENT_ERRMSG_MAX,
+	   "the C stack of the VM's thread has %zu KB; a profile needs at least %zu KB, "
+	   "see ulimit -s",
+	   size >> 10, (need + 1023) >> 10);
+  return 0;
+}
+
 int lj_sysprof_startfor(global_State *g, const VmThread *thread,
 			const struct luam_Sysprof_Options *opt, const SysprofCallbacks *cb,
 			const ProfileLimits *limits, const int *others)
@@ -98,6 +114,11 @@ int lj_sysprof_startfor(global_State *g, const VmThread *thread,
   status = PROFILE_ERRRUN;
   if (profile_isrunning(p)) goto out;
   lj_vmprofile_disown(p);
+  if (!stack_suffices(thread, errmsg)) {
+    status = PROFILE_ERRMEM;
+    err = ENOMEM;
+    goto out;
+  }
   if (!lj_hostwalk_warmup()) {
     status = PROFILE_ERRMEM;
     err = ENOTSUP;

@@ -14,6 +14,7 @@
 #include <link.h>
 #include <pthread.h>
 #include <unistd.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 
 #include "profile/base/lj_osthread.h"
@@ -24,6 +25,10 @@
 #define DENTS_SIZE  4096
 #define STACK_ALIGN 4096
 #define GUARD_SIZE  (64 * 1024) /* Below a stack of ours: larger than each frame. */
+#define SIGNAL_FRAME 4096 /* Where the kernel does not tell: without AMX. */
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51
+#endif
 
 /* Id of the calling thread, 0 before the first call of lj_osthread_self. */
 static __thread int own_tid __attribute__((tls_model("initial-exec")));
@@ -168,6 +173,12 @@ void lj_osthread_stack(uintptr_t *lo, uintptr_t *hi)
   }
   *lo = size ? (uintptr_t)addr : 0;
   *hi = size ? (uintptr_t)addr + size : 0;
+}
+
+size_t lj_osthread_signalframe(void)
+{
+  size_t size = (size_t)getauxval(AT_MINSIGSTKSZ);
+  return size ? size : SIGNAL_FRAME;
 }
 
 int lj_osthread_onstack(const void *addr)

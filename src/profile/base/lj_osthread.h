@@ -50,6 +50,11 @@ LJ_FUNC int lj_osthread_create(pthread_t *thread, size_t stack, void *(*f)(void 
 */
 LJ_FUNC void lj_osthread_stack(uintptr_t *lo, uintptr_t *hi);
 
+/* The most bytes that the kernel puts on a thread's stack for a signal: 3 to 12 KB, see getauxval(3),
+** AT_MINSIGSTKSZ.
+*/
+LJ_FUNC size_t lj_osthread_signalframe(void);
+
 /* Is an address on the calling thread's C stack? */
 LJ_FUNC int lj_osthread_onstack(const void *addr);
 
