@@ -1,12 +1,16 @@
 /* TIMEOUT: 120
 ** A process ends with its last thread, though the profiler's own thread is there: with live control, and
-** with a profile, which is complete then. It does not end before.
+** with a profile, which is complete then. It does not end before. So does one whose only thread the
+** kernel ends within our handler.
 */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include <pthread.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include "session.h"
 
@@ -70,6 +74,28 @@ static void ends(void (*start)(lua_State *L), int with)
   close(told[0]);
 }
 
+/* Strict mode allows read, write and the end of the thread. Another call, as of our handler, ends the
+** thread at once, and the handler never returns.
+*/
+static void ends_in_handler(const char *clock)
+{
+  int status, i;
+  pid_t pid = flush_and_fork();
+  if (pid == 0) {
+    lua_State *L = session_vm();
+    lua_pushstring(L, clock);
+    lua_setglobal(L, "clock");
+    session_script(L, "assert(misc.sysprof.start { mode = 'C', path = 'killed.bin',"
+		      "  clock = clock, flush = 'thread', force = true })");
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0) abort();
+    for (i = 0; i < 3000; i++) session_work(L);
+    syscall(SYS_exit, 0);
+  }
+  REQUIRE(waitpid(pid, &status, 0) == pid);
+  printf("%s in strict mode: status 0x%x\n", clock, status);
+  CHECK(is_whole("killed.bin"));
+}
+
 int main(void)
 {
   int with;
@@ -78,5 +104,8 @@ int main(void)
     ends(start_profile, with);
     CHECK(is_whole("last.bin"));
   }
+  ends_in_handler("cpu");
+  ends_in_handler("wall-signal");
+  ends_in_handler("alloc/period=4096/");
   return check_status();
 }
