@@ -42,6 +42,11 @@ static StreamFile *file_open(struct luam_Sysprof_Options *opt, const StreamFileO
     r->err = EBUSY;
     r->status = PROFILE_ERRIO;
     return NULL;
+  case STREAMFILE_TAKEN:
+    r->problem = "another process writes a profile into the file; choose another path";
+    r->err = EBUSY;
+    r->status = PROFILE_ERRIO;
+    return NULL;
   default:
     r->err = errno;
     if (!r->problem) r->problem = strerror(r->err);

@@ -131,6 +131,14 @@ static int open_above_stderr(const char *path, int how, int *created, const char
   return fd;
 }
 
+/* Lock the file against other processes that profile into it. Returns 0 if one has the lock. A file
+** system without locks has none. Children that inherit the descriptor hold the lock, too.
+*/
+static int file_lock(int fd)
+{
+  return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
 /* Add a descriptor to the list, or reuse the list's descriptor of the same file. Owns fd
 ** and fresh.
 */
@@ -157,6 +165,12 @@ static StreamFileStatus list_take(int fd, const struct stat *st, int shared,
       list_remove(f);
       free(f);
       f = NULL;
+    }
+    if (S_ISREG(st->st_mode) && !fresh->is_given && !file_lock(fd)) {
+      list_unlock();
+      free(fresh);
+      close(fd);
+      return STREAMFILE_TAKEN;
     }
     if (f) {
       free(fresh);
@@ -220,6 +234,7 @@ static int file_leave(OpenFile *f, int *err)
   }
   if (*err != 0) f->size = __atomic_load_n(&f->written, __ATOMIC_RELAXED);
   else if ((*err = file_gone(f, &st)) == 0) f->size = st.st_size;
+  if (f->is_regular && f->process == files_process) flock(f->fd, LOCK_UN);
   return f->fd;
 }
 
@@ -460,15 +475,13 @@ static int file_iswritten(const OpenFile *f, const StreamFile *sf)
 	  st.st_mtim.tv_nsec >= sf->started.tv_nsec);
 }
 
-/* Does a child's file belong to another process with the same number? Locks the file
-** otherwise. File systems without locks and without exact times cannot tell.
+/* Does a child's file belong to another process with the same number, which has ended? File systems
+** without exact times cannot tell.
 */
-static int file_isothers(OpenFile *f, const StreamFile *sf)
+static int file_isothers(const OpenFile *f, const StreamFile *sf)
 {
   if (!f->is_regular || f->users > 1 || f->begun) return 0; /* Nobody's, or ours. */
-  if (!f->created && file_iswritten(f, sf)) return 1;
-  if (flock(f->fd, LOCK_EX | LOCK_NB) != 0) return errno == EWOULDBLOCK;
-  return !f->created && file_iswritten(f, sf); /* While we were about to lock it. */
+  return !f->created && file_iswritten(f, sf);
 }
 
 /* Open a child's file. name: room for its path, in which the parent's path has len bytes.
@@ -477,11 +490,13 @@ static int file_isothers(OpenFile *f, const StreamFile *sf)
 static int child_open(StreamFile *sf, int shared, char *name, size_t len)
 {
   const char *problem;
+  StreamFileStatus status;
   memcpy(name, sf->path, len);
   strcpy(name + len, sf->ending);
-  if (file_open(name, shared, sf, &problem) != STREAMFILE_OK) return -1;
+  status = file_open(name, shared, sf, &problem);
+  if (status == STREAMFILE_TAKEN) return 0;
+  if (status != STREAMFILE_OK) return -1;
   if (!file_isothers(sf->file, sf)) return 1;
-  sf->file->created = 0;
   file_release(sf->file);
   return 0;
 }

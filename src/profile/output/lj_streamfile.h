@@ -57,6 +57,7 @@ typedef struct StreamFile {
 typedef enum StreamFileStatus {
   STREAMFILE_OK,
   STREAMFILE_INUSE, /* Another session writes into the file and does not share it. */
+  STREAMFILE_TAKEN, /* Another process writes a profile into the file. */
   STREAMFILE_ERROR  /* errno has the cause. */
 } StreamFileStatus;
 

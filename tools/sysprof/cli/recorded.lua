@@ -72,9 +72,9 @@ function recorded.keep(this, path, opt)
   this.say(ok and "the profile is kept in " .. to or "the profile is lost: " .. err)
 end
 
--- The old profile comes back if the new one tells nothing.
+-- The old profile comes back if the new one tells nothing, unless another run has written one meanwhile.
 function recorded.restore(this, aside, path)
-  if aside and os.rename(aside, path) then this.say(path, " is still the profile of an earlier run") end
+  if aside and not files.stat(path) and os.rename(aside, path) then this.say(path, " is still the profile of an earlier run") end
 end
 
 -- Removes files that had to have a name.
