@@ -36,6 +36,13 @@ static void start_profile(lua_State *L)
     L, "assert(misc.sysprof.start { mode = 'C', path = 'last.bin', clock = 'cpu' })");
 }
 
+static void start_flushed(lua_State *L)
+{
+  session_script(
+    L, "assert(misc.sysprof.start { mode = 'C', path = 'flushed.bin', clock = 'cpu',"
+       "  flush = 'thread', force = true })");
+}
+
 static int is_whole(const char *path)
 {
   static uint8_t bytes[1 << 20];
@@ -93,7 +100,23 @@ static void ends_in_handler(const char *clock)
   }
   REQUIRE(waitpid(pid, &status, 0) == pid);
   printf("%s in strict mode: status 0x%x\n", clock, status);
+  CHECK(status == 0 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
   CHECK(is_whole("killed.bin"));
+}
+
+/* The first thread ends without the C library: its status is that of the process. */
+static void ends_with_status(void (*start)(lua_State *L))
+{
+  int status;
+  pid_t pid = flush_and_fork();
+  if (pid == 0) {
+    lua_State *L = session_vm();
+    start(L);
+    session_script(L, "work()");
+    for (;;) syscall(SYS_exit, 7);
+  }
+  REQUIRE(waitpid(pid, &status, 0) == pid);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
 }
 
 int main(void)
@@ -104,6 +127,10 @@ int main(void)
     ends(start_profile, with);
     CHECK(is_whole("last.bin"));
   }
+  ends_with_status(start_live);
+  ends_with_status(start_profile);
+  ends_with_status(start_flushed);
+  CHECK(is_whole("flushed.bin"));
   ends_in_handler("cpu");
   ends_in_handler("wall-signal");
   ends_in_handler("alloc/period=4096/");

@@ -309,9 +309,11 @@ static int bgthread_rest(void)
   return t && t->wait();
 }
 
+static void stop_all(void);
+
 static int set_thread(void)
 {
-  static const BgWork work = { bgthread_work, bgthread_rest, tenants_rouse };
+  static const BgWork work = { bgthread_work, bgthread_rest, tenants_rouse, stop_all };
   if (has_profile() || tenants_need(NULL)) return lj_bgthread_begin(&work);
   lj_bgthread_end();
   TENANTS(ended, ());

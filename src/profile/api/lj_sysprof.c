@@ -25,8 +25,8 @@
 #error "sysprof needs Linux on x86-64 and a GC64 build of LuaJIT"
 #endif
 
-#define HANDLER_STACK (6 * 1024) /* What our handler takes of a stack at most. */
-#define VM_STACK (10 * 1024)	  /* What the program and the VM take beside it at least. */
+#define HANDLER_STACK (6 * 1024)  /* What our handler takes of a stack at most. */
+#define VM_STACK      (10 * 1024) /* What the program and the VM take beside it at least. */
 
 #define INTERVAL_MS_MAX (24 * 3600 * 1000) /* A longer interval counts as this one. */
 

@@ -13,6 +13,8 @@
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
@@ -22,10 +24,11 @@
 #include "profile/base/lj_procfile.h"
 #include "profile/base/lj_relaxed.h"
 
-#define DENTS_SIZE  4096
-#define STACK_ALIGN 4096
-#define GUARD_SIZE  (64 * 1024) /* Below a stack of ours: larger than each frame. */
-#define SIGNAL_FRAME 4096 /* Where the kernel does not tell: without AMX. */
+#define DENTS_SIZE   4096
+#define STACK_ALIGN  4096
+#define STAT_MAX     1024        /* Of /proc/self/task/TID/stat, see proc(5). */
+#define GUARD_SIZE   (64 * 1024) /* Below a stack of ours: larger than each frame. */
+#define SIGNAL_FRAME 4096        /* Where the kernel does not tell: without AMX. */
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ 51
 #endif
@@ -121,6 +124,15 @@ int lj_osthread_isalone(void)
 {
   int living = 0;
   return has_ended(getpid()) && lj_osthread_each(look_for_living, &living) && !living;
+}
+
+/* The last word of the line. */
+int lj_osthread_firststatus(void)
+{
+  char text[STAT_MAX];
+  ssize_t len = lj_procfile_task(getpid(), "stat", text, sizeof(text));
+  const char *word = len > 0 ? strrchr(text, ' ') : NULL;
+  return word ? atoi(word) : 0;
 }
 
 void lj_osthread_name(int tid, char *name)

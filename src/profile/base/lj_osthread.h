@@ -37,6 +37,11 @@ LJ_FUNC char lj_osthread_state(int tid);
 /* Have all other threads of the process ended, the first one too? */
 LJ_FUNC int lj_osthread_isalone(void);
 
+/* Status with which the process's first thread has ended, as waitpid(2) reports it. 0: also if it is
+** unknown.
+*/
+LJ_FUNC int lj_osthread_firststatus(void);
+
 /* Name of a thread, into name[OSTHREAD_NAME_MAX]; "" if it is unknown. */
 LJ_FUNC void lj_osthread_name(int tid, char *name);
 

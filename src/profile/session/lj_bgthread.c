@@ -56,15 +56,34 @@ void lj_bgthread_wake(void)
     syscall(SYS_futex, &bgthread.word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* The C library ends a process with its last thread, but counts this one. So it ends the process.
-** Otherwise the process would stay, and take no signal.
+/* Have all threads of the program ended? Then this thread must end, too. Otherwise the process would
+** stay, and take no signal.
 */
-static void end_if_alone(uint64_t now)
+static int is_alone(uint64_t now)
 {
   static uint64_t due;
-  if (now < due) return;
-  if (lj_osthread_isalone()) exit(0);
+  if (now < due) return 0;
+  if (lj_osthread_isalone()) return 1;
   due = mono_ns() + ALONE_NS;
+  return 0;
+}
+
+/* The program's last thread has ended. If that was by exit(2) or by a signal for it alone, the process
+** ends with the status of its first thread. Otherwise this returns, and the C library calls exit(0)
+** after the last thread that it counts.
+*/
+static void end_as_program(void)
+{
+  int status = lj_osthread_firststatus(), signo = status & 0x7f;
+  sigset_t set;
+  if (signo) {
+    signal(signo, SIG_DFL);
+    sigemptyset(&set);
+    sigaddset(&set, signo);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    raise(signo);
+  }
+  if (status) _exit(signo ? 128 + signo : status >> 8 & 0xff);
 }
 
 static void *bgthread_main(void *arg)
@@ -83,7 +102,11 @@ static void *bgthread_main(void *arg)
     now = mono_ns();
     if (now < first && !rested && !woken) continue;
     look = rested || now >= due;
-    if (look) end_if_alone(now);
+    if (look && is_alone(now)) {
+      bgthread.work->alone();
+      end_as_program();
+      break;
+    }
     ns = bgthread.work->work(look);
     if (look) due = now + LOOK_NS;
     soon = ns < LOOK_NS ? mono_ns() + ns : due;

@@ -28,6 +28,8 @@ typedef struct BgWork {
   int (*rest)(void);
   /* End a rest, or the next one. Called by begin and end, on their thread. */
   void (*rouse)(void);
+  /* All threads of the program have ended. The background thread ends after this. */
+  void (*alone)(void);
 } BgWork;
 
 /* Start the thread; if it runs, end its rest. Returns 0 or an errno. */
