@@ -128,4 +128,18 @@ for cut = 1000, #stream - 1, 1000 do
   end
 end
 
+-- A hole of a terabyte follows whole chunks: the reader gives up early, and shows what it has.
+stream, at, samples = make_stream(5)
+t.with_file(stream:sub(1, at[5]), function(path)
+  local _, size = t.shell(("stat -c %%s '%s'"):format(path))
+  t.equal(t.shell(("truncate -s 1T '%s'"):format(path)), 0, "a hole")
+  local status, out, err = t.shell(("'%s' '%s/tools/luajit-sysprof.lua' report --format=folded '%s'")
+    :format(t.luajit, t.source, path))
+  t.equal(status, 3, "a hole: status")
+  t.contains(err, "too much of the file is damaged to go on", ("a hole after %d bytes"):format(tonumber(size)))
+  local sum = 0
+  for n in out:gmatch(" (%d+)\n") do sum = sum + n end
+  t.equal(sum, samples[5], "a hole: samples before it")
+end)
+
 t.finish()

@@ -89,19 +89,20 @@ local function chunks_check(self)
   return len
 end
 
--- Drops bytes up to the next magic, at least one. False at the end.
+-- Drops bytes up to the next magic, at least one. False at the end, or when it has searched enough.
 local function chunks_next_magic(self)
   local input, version = self.input, self.version
   input:skip(1)
-  while input:need(HEADER) >= MAGIC_SIZE do
+  while self.searched <= limits.DAMAGED and input:need(HEADER) >= MAGIC_SIZE do
     local buf, pos = input.buf, input.pos
     local stop = input.fill - MAGIC_SIZE
     while pos <= stop and not is_magic(buf, pos, version) do pos = pos + 1 end
     self.work = self.work + 2 * (pos - input.pos)
+    self.searched = self.searched + (pos - input.pos)
     input:skip(pos - input.pos)
     if pos <= stop then return true end
   end
-  input:skip(input.fill - input.pos)
+  if self.searched <= limits.DAMAGED then input:skip(input.fill - input.pos) end
   return false
 end
 
@@ -115,6 +116,7 @@ function methods:next()
   local from = input:offset()
   local len, why, why_not_cut = chunks_check(self)
   if not len then
+    self.searched = 0	-- Bytes since the last whole chunk.
     while not len and self.work >= 0 and chunks_next_magic(self) do
       len = chunks_check(self)
     end
@@ -122,7 +124,7 @@ function methods:next()
     if len then
       self.report(from, ("%s, skipped %.0f bytes")
 			:format(why_not_cut or why, skipped))
-    elseif self.work < 0 then
+    elseif self.work < 0 or self.searched > limits.DAMAGED then
       self.report(from, limits.sentence("DAMAGED", why))
     elseif why_not_cut then
       self.cut = true
