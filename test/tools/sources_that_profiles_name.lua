@@ -13,7 +13,10 @@ root = root:gsub("\n$", "")
 t.write_file("here/lib/own.lua", TEXT)
 t.write_file("away/open.lua", TEXT)
 t.write_file("away/private.lua", TEXT)
-t.shell("chmod 600 here/lib/own.lua away/private.lua; chmod 644 away/open.lua; mkfifo here/pipe.lua; " ..
+t.shell("mkdir -p away/closed")
+t.write_file("away/closed/open.lua", TEXT)
+t.shell("chmod 600 here/lib/own.lua away/private.lua; chmod 644 away/open.lua away/closed/open.lua; " ..
+	"chmod 700 away/closed; mkfifo here/pipe.lua; " ..
 	"ln -s ../away/private.lua here/link.lua; ln away/private.lua here/hard.lua; ln -s /dev/zero here/zero.lua")
 
 -- Lists the hot lines of a profile whose only chunk has a name.
@@ -30,7 +33,10 @@ end
 local REFUSED = "[no source: %s: only some users may read it, and only the profile names it; expected it below this " ..
 		"folder, or on the command line]\n"
 
-for chunk, shown in pairs { ["lib/own.lua"] = true, [root .. "/here/lib/own.lua"] = true, [root .. "/away/open.lua"] = true,
+-- Can all users reach this folder? A home folder may be closed to others.
+local is_open = os.execute([[d=$PWD; while [ -n "$d" ]; do case $(stat -c %A "$d") in *[xt]) ;; *) exit 1 ;; esac; d=${d%/*}; done]]) == 0
+
+for chunk, shown in pairs { ["lib/own.lua"] = true, [root .. "/here/lib/own.lua"] = true, [root .. "/away/open.lua"] = is_open, [root .. "/away/closed/open.lua"] = false,
 			    ["../away/private.lua"] = false, [root .. "/away/private.lua"] = false, ["link.lua"] = false,
 			    ["lib/../link.lua"] = false } do
   local out = list(chunk)

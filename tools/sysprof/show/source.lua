@@ -12,7 +12,7 @@ local text = require("sysprof.base.text")
 
 local TAB = 8
 local SOURCE_MAX = limits.SOURCE
-local READ_BY_OTHERS = 4	-- In the mode of a file.
+local READ_BY_OTHERS, SEARCH_BY_OTHERS = 4, 1	-- In the mode of a file, and of a folder.
 
 local source = { MISSING = "[not in this file]" }
 
@@ -76,10 +76,22 @@ local function is_below(file)
   return here ~= nil and here ~= "/" and path ~= nil and path:sub(1, #here + 1) == here .. "/"
 end
 
+-- May all users reach a file? Some folder above it may be closed to others.
+local function is_reachable(file)
+  local folder = file:real_path()
+  while folder and folder ~= "" do
+    folder = folder:match("^(.*)/[^/]*$")
+    local st = folder and files.stat(folder == "" and "/" or folder)
+    if not st or bit.band(st.mode, SEARCH_BY_OTHERS) == 0 then return false end
+  end
+  return folder ~= nil
+end
+
 -- Returns why a file that only the profile names is not shown, or nil. A profile may name any file that its reader may
 -- read, and the listing may go to others. A second name below the working folder can be that of a foreign file.
 local function refusal(file)
-  if bit.band(file.mode, READ_BY_OTHERS) ~= 0 or file.links == 1 and is_below(file) then return nil end
+  if bit.band(file.mode, READ_BY_OTHERS) ~= 0 and is_reachable(file) then return nil end
+  if file.links == 1 and is_below(file) then return nil end
   return "only some users may read it, and only the profile names it; expected it below this folder, or on the " ..
 	 "command line"
 end
