@@ -116,7 +116,7 @@ limits.ROWS = {
     "%s keeps its files from answering; they may lie on a file system that hangs" },
   { "FILES_SECONDS", 3, "s", "a single wait for a file that a process chose", "(the same sentence)" },
   { "FILES_MOST_SECONDS", 30, "s", "all waits for the files of a process", "(the same sentence)" },
-  { "FOLDERS", 1000, "folders", "folders of sockets", "%s is not live" },
+  { "FOLDERS", 100, "folders", "folders of sockets", "%s is not live" },
   { "SOCKET_NAMES", 9, "sockets", "sockets of processes with one number", "%s is not live" },
   { "SMALL_FILE", MIB, "bytes", "a file of the command itself or of procfs", TOO_LONG },
 

@@ -23,6 +23,7 @@ int unlinkat(int, const char *, int);
 int fchmod(int, unsigned int);
 int ftruncate(int, long);
 int access(const char *, int);
+int flock(int, int);
 ]]
 
 local C = ffi.C
@@ -30,10 +31,12 @@ local O_PLACE = system.O_PATH + system.O_CLOEXEC
 local O_STEP, O_FOLDER = O_PLACE + system.O_NOFOLLOW, O_PLACE + system.O_DIRECTORY
 local O_WRITE = system.O_WRONLY + system.O_NOFOLLOW + system.O_NONBLOCK + system.O_NOCTTY + system.O_CLOEXEC
 local O_TMPFILE, O_NEW = 0x400000 + system.O_DIRECTORY, system.O_CREAT + system.O_EXCL
+local LOCK_SHARED, LOCK_NO_WAIT = 1, 4
 local EPERM, EACCES, W_OK = system.EPERM, system.EACCES, 2
 local AT_FDCWD, AT_SYMLINK_FOLLOW = -100, 0x400
 local SIG_SETMASK = system.SIG_SETMASK
 local NEW_MODE, PROFILE_MODE = 438, 384	-- rw-rw-rw-, less the umask; rw-------.
+local SHARED = 514		-- Of a folder: all users may write, and the sticky bit.
 local HEAD = 4096		-- Bytes that show who wrote a file.
 local BLOCK = 2^16		-- Bytes that are written at once.
 local ROOT = 0
@@ -322,18 +325,35 @@ function outfile.write(path, produce, keep_old)
   return nil, ("cannot write %s: %s"):format(path, failed)
 end
 
+-- May a user make files in an open folder, and nobody exchange them?
+local function is_open_to(fd, user)
+  local st = files.stat_of(fd)
+  return st and (st.uid == user or bit.band(st.mode, SHARED) == SHARED)
+end
+
 -- Writes a file into a folder of a root that belongs to others, such as a container's. Follows no link there: an
--- absolute one leads to our own files. is_right(): whether the path of the root still means what it did before it was
--- opened. Returns true, or nil and a message.
-function outfile.write_below(root, folder, name, produce, is_right)
+-- absolute one leads to our own files. A mount may do so, too: the folder must be one where the root's user may make
+-- files. is_right(): whether the path of the root still means what it did before it was opened. Returns true, or nil
+-- and a message.
+function outfile.write_below(root, folder, name, user, produce, is_right)
   local top = C.open(root, O_FOLDER)
   local fd = top >= 0 and C.openat(top, folder, O_FOLDER + system.O_NOFOLLOW) or -1
   local failed = fd < 0 and files.reason() or not is_right() and "the process has ended" or
+		 not is_open_to(fd, user) and "the folder is no temporary folder of the program's user" or
 		 replace_in(fd, name, NEW_MODE, produce)
   if fd >= 0 then system.close(fd) end
   if top >= 0 then system.close(top) end
   if not failed then return true end
   return nil, ("cannot write %s/%s/%s: %s"):format(root, folder, name, failed)
+end
+
+-- Does another program write a profile into the file? The profiler locks its file.
+function outfile.is_taken(path)
+  local file = regular.open(path)
+  if not file or file.fd < 0 then return false end
+  local is_taken = C.flock(file.fd, LOCK_SHARED + LOCK_NO_WAIT) ~= 0 and ffi.errno() == system.EAGAIN
+  file:close()
+  return is_taken
 end
 
 -- Moves a profile out of the way of a new one. Returns its new path, or nil if there was none.

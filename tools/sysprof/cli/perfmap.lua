@@ -50,7 +50,8 @@ local function write_map(program)
   local facts, lines, n = program.facts, lines_of(content)
   local name = ("perf-%d.map"):format(facts.own_pid)
   local problem, _, why = aside.call(function()
-    return select(2, outfile.write_below(facts.folder .. "/root", "tmp", name, function(write) write(lines) end,
+    return select(2, outfile.write_below(facts.folder .. "/root", "tmp", name, facts.user,
+					 function(write) write(lines) end,
 					 function() return processes.is_same(facts) end))
   end)
   if why then return nil, ("cannot write %s/root/tmp/%s: %s"):format(facts.folder, name, why) end

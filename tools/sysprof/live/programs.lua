@@ -18,6 +18,7 @@ local text = require("sysprof.base.text")
 
 local FOLDER = "/tmp/.luajit-sysprof-"
 local ANEW_SECONDS = 10		-- A program looks so often whether its socket has a name.
+local LISTED_SECONDS = 1		-- How long a list of folders holds.
 local FULL_SECONDS = 1		-- How long sockets may have too many clients.
 local FRESH_SECONDS = 1		-- A program closes a connection that brings no request for twice this time.
 local WRITE_BY_OTHERS = 18	-- In the mode of a file.
@@ -35,7 +36,7 @@ end
 -- Tries the sockets of an open folder. Returns a descriptor, or nil and the reason that matters most.
 local function connect_in(folder, facts)
   local st, worst = files.stat_of(folder), nil
-  if not st or bit.band(st.mode, WRITE_BY_OTHERS) ~= 0 then return nil end
+  if not st or bit.band(st.mode, WRITE_BY_OTHERS) ~= 0 or st.uid ~= facts.user and st.uid ~= ROOT then return nil end
   for i = 1, limits.SOCKET_NAMES do	-- Processes of several namespaces may share a folder.
     local path = ("/proc/self/fd/%d/%d%s"):format(folder, facts.own_pid, i > 1 and "." .. i or "")
     local fd, pid, user = socket.connect(path)
@@ -47,15 +48,35 @@ local function connect_in(folder, facts)
   return nil, worst
 end
 
+local listed = {}	-- By the identity of a temporary folder: its folders of sockets, and when they were listed.
+
+-- Returns the folders of sockets below a root folder. A user may have made many, and processes share them.
+local function folders_below(root)
+  local st, now = files.stat(root .. "/tmp"), system.now()
+  local id = st and st.id or root
+  local known = listed[id]
+  if not known or known.at < now - LISTED_SECONDS then
+    local names = {}
+    for i, path in ipairs(files.matching(root .. FOLDER .. "*")) do
+      if i <= limits.FOLDERS then names[i] = path:sub(#root + 1) end
+    end
+    known = { at = now, names = names }
+    listed[id] = known
+  end
+  local folders = {}
+  for i, name in ipairs(known.names) do folders[i] = root .. name end
+  return folders
+end
+
 -- Looks for the socket of a process. Returns a descriptor, or nil and "denied", "busy" or nil. A process chooses its
 -- root folder, so this may take for ever.
 local function connect(facts)
   local root = facts.folder .. "/root"
   if not files.stat(root .. "/tmp") then root = "" end	-- Its root is hidden from us, and perhaps ours.
   local usual, worst = root .. FOLDER .. facts.user, nil
-  local folders = files.matching(root .. FOLDER .. "*")	-- Its namespace may count users in another way.
+  local folders = folders_below(root)	-- Its namespace may count users in another way.
   table.insert(folders, 1, usual)
-  for i = 1, math.min(#folders, limits.FOLDERS) do
+  for i = 1, #folders do
     local folder = (i == 1 or folders[i] ~= usual) and
 		   ffi.C.open(folders[i], system.O_PATH + system.O_DIRECTORY + system.O_NOFOLLOW + system.O_CLOEXEC) or -1
     local fd, why = nil, nil
