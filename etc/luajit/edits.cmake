@@ -96,6 +96,9 @@ luajit_edit(lj_api.c [[/* Regular yield: move results down if needed. */]]
 luajit_edit(lj_api.c [[return lj_vm_resume(L,]]
   REPLACE [[    return lj_vmhooks_resume(L,]]
   "a host program resumes a coroutine: its wait ends")
+luajit_edit(lj_api.c [[g->allocd = ud;]]
+  BEFORE [[  lj_vmhooks_setallocf(g);]]
+  "the event alloc knows that the program replaces the VM's allocator")
 luajit_edit(lj_trace.c [["lj_trace.h"]]
   AFTER [[#include "profile/api/lj_vmhooks.h"]]
   "declares the calls below")

@@ -2,7 +2,8 @@
 ** A host gives its VM an allocator that counts. At a period of 1 byte, the event alloc has
 ** each block of it, no more and no less, and the event live each block that is not freed:
 ** interpreted and compiled, around and below a wrapper, on two threads in turn, beside another
-** VM that uses the hook, while the VM is closed. All memory returns to the host.
+** VM that uses the hook, while the VM is closed, where the host refuses blocks. All memory returns to
+** the host.
 */
 
 #define _GNU_SOURCE /* For memmem. */
@@ -162,12 +163,16 @@ static void check_wrapper_leaves(void)
 {
   Host host = { 0 };
   Wrapper w;
+  Given before;
   Sink sink;
   lua_State *L = vm_new(host_alloc, &host, program);
   begin(L, &sink);
   wrap(L, &w);
   work(L, 2);
-  lua_setallocf(L, w.f, w.ud);
+  before = given;
+  lua_setallocf(L, w.f,
+		w.ud); /* The hook asks through the wrapper, by a block of its own. */
+  given = before;
   work(L, 2);
   end(L, &sink, "a wrapper that leaves");
   vm_close(L, &host);
@@ -187,11 +192,69 @@ static void check_replaced(void)
   work(L, 2);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   known.left.blocks = known.left.bytes = 0; /* What is left is not known any more. */
-  CHECK(contains(&sink, "the program has replaced the VM's allocator"));
+  CHECK(contains(&sink, "the program replaced the VM's allocator"));
   check(&sink, &known, "replaced");
   begin(L, &sink);
   work(L, 2);
   end(L, &sink, "after it was replaced");
+  vm_close(L, &host);
+}
+
+/* The program replaces the hook, and puts it back before the stop. */
+static void check_replaced_for_a_time(void)
+{
+  Host host = { 0 };
+  Sink sink;
+  Given before;
+  Known known;
+  void *ud;
+  lua_Alloc f;
+  lua_State *L = vm_new(host_alloc, &host, program);
+  begin(L, &sink);
+  work(L, 2);
+  f = lua_getallocf(L, &ud);
+  before = given;
+  lua_setallocf(L, host_alloc, &host);
+  work(L, 2);
+  lua_setallocf(L, f, ud);
+  before.blocks -= given.blocks;
+  before.bytes -= given.bytes;
+  work(L, 2);
+  known = known_now();
+  known.given.blocks += before.blocks;
+  known.given.bytes += before.bytes;
+  known.left.blocks = known.left.bytes = 0;
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  CHECK(contains(&sink, "the program replaced the VM's allocator"));
+  check(&sink, &known, "replaced for a time");
+  vm_close(L, &host);
+}
+
+/* -- Refused blocks ---------------------------------------------------------- */
+
+static const char refused[] =
+  "function work()\n"
+  "  for i = 1, 20 do\n"
+  "    assert(not pcall(string.rep, 'x', 60000 + i))\n"
+  "    assert(not pcall(function() local t = {} for i = 1, 1e4 do t[i] = i end end))\n"
+  "    assert(not pcall(function() local s = 'x' while true do s = s .. s end end))\n"
+  "  end\n"
+  "end\n";
+
+/* What the allocator refuses does not count: new blocks, and old ones that do not grow. */
+static void check_refused(int jit)
+{
+  Host host = { 0 };
+  Sink sink;
+  lua_State *L = vm_new(host_alloc, &host, refused);
+  if (!jit) session_script(L, "jit.off()");
+  begin(L, &sink);
+  host.most = 50000;
+  work(L, 1);
+  host.most = 0;
+  printf("%lld blocks refused\n", (long long)host.refused);
+  CHECK(host.refused >= 60);
+  end(L, &sink, "refused");
   vm_close(L, &host);
 }
 
@@ -377,6 +440,9 @@ int main(void)
   check_wrappers();
   check_wrapper_leaves();
   check_replaced();
+  check_replaced_for_a_time();
+  check_refused(0);
+  check_refused(1);
   check_moves();
   check_moves_of_all();
   check_other_vm();

@@ -51,7 +51,9 @@ static inline void left_count(const BlockHead *b, int sign)
 
 /* Data of the allocator. Clear it before use. */
 typedef struct Host {
-  int64_t live; /* Blocks that are not freed. */
+  int64_t live;    /* Blocks that are not freed. */
+  size_t most;     /* It refuses larger blocks; 0: none. */
+  int64_t refused; /* So many. */
 } Host;
 
 static inline void *host_alloc(void *ud, void *p, size_t osize, size_t nsize)
@@ -59,6 +61,10 @@ static inline void *host_alloc(void *ud, void *p, size_t osize, size_t nsize)
   Host *h = (Host *)ud;
   BlockHead *b = p ? (BlockHead *)p - 1 : NULL;
   if (nsize == 0 && !p) return NULL;
+  if (h->most && nsize > h->most && nsize > osize) {
+    h->refused++;
+    return NULL;
+  }
   if (p) left_count(b, -1);
   if (p) given.freed += osize;
   if (nsize == 0) {

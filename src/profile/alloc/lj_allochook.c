@@ -62,25 +62,30 @@ static void count_down(AllocHook *h, size_t osize, size_t size, const WalkRegs *
 /* Link-time optimisation does not see calls by assembler. */
 #define CALLED_BY_ASSEMBLER __attribute__((used))
 
-/* A Lua stack that moves can be walked only before it does. So a resize counts down even if it
-** fails; a new block does not.
-*/
+/* Is it the block of a Lua stack that the VM resizes? Such a stack can be walked only before. */
+static int is_luastack(const AllocHook *h, const void *p)
+{
+  return p && h->door && relaxed_get(&h->door->moving_from) == (uintptr_t)p;
+}
+
+/* Blocks that the allocator refuses do not count, except a Lua stack. */
 CALLED_BY_ASSEMBLER void *lj_allochook_call(AllocHook *h, void *p, size_t osize,
 					    size_t nsize, WalkRegs *regs)
 {
   int err = errno, was_sampled = p && alloclive_mayhave(&h->live, p);
   int counted = (nsize != 0 || was_sampled || h->each) && is_counted(h);
+  int is_early = counted && nsize != 0 && is_luastack(h, p);
   void *block;
   regs->valid = WALKREG_PRESERVED;
   regs->is_return = 1;
-  if (counted && p && nsize != 0) count_down(h, osize, nsize, regs);
+  if (is_early) count_down(h, osize, nsize, regs);
   errno = err;
   block = h->below(h->below_ud, p, osize, nsize);
   if (!counted) return block;
   err = errno;
   if (block || nsize == 0) {
     if (was_sampled) lj_alloclive_free(&h->live, p);
-    if (!p) count_down(h, 0, nsize, regs);
+    if (nsize != 0 && !is_early) count_down(h, p ? osize : 0, nsize, regs);
     if (h->each) h->each(h->each_ud, p ? osize : 0, nsize, regs);
   }
   if (h->live.coming) lj_alloclive_enter(&h->live, block);
@@ -91,7 +96,10 @@ CALLED_BY_ASSEMBLER void *lj_allochook_call(AllocHook *h, void *p, size_t osize,
 /* In assembler, because it must leave no frame of its own, however it is compiled: it jumps to
 ** the allocator below, and captures the registers of its caller, in 168 bytes on the stack.
 **
-**   if (h->quick != osthread_pointer() || alloclive_mayhave(&h->live, p) || nsize > h->left)
+** A small block counts even if the allocator refuses it.
+**
+**   if (h->quick != osthread_pointer() || alloclive_mayhave(&h->live, p) || nsize > 4096 ||
+**       nsize > h->left)
 **     return lj_allochook_call(h, p, osize, nsize, registers of the caller);
 **   h->left -= nsize;
 **   return h->below(h->below_ud, p, osize, nsize);
@@ -116,6 +124,8 @@ __attribute__((naked, noinline)) void *lj_allochook_f(UNUSED_ARG void *ud,
 	  "movzwl %ax, %eax\n\t"
 	  "cmpb $0, 32(%rdi,%rax)\n\t"
 	  "jne 1f\n\t"
+	  "cmpq $4096, %rcx\n\t"
+	  "ja 1f\n\t"
 	  "movq 8(%rdi), %rax\n\t"
 	  "subq %rcx, %rax\n\t"
 	  "jb 1f\n\t"
@@ -207,7 +217,7 @@ AllocHook *lj_allochook_of(global_State *g)
     h = (AllocHook *)calloc(1, sizeof(*h));
     if (!h) return NULL;
     h->next = hooks;
-    hooks = h;
+    relaxed_set(&hooks, h);
   }
   relaxed_set(&h->g, g);
   return h;
@@ -231,8 +241,21 @@ static void end(AllocHook *h, int is_ours)
   if (is_ours && h->g) take_out(h);
 }
 
+int lj_allochook_any(void)
+{
+  return relaxed_get(&hooks) != NULL;
+}
+
+void lj_allochook_replace(const global_State *g)
+{
+  AllocHook *h;
+  for (h = hooks; h; h = h->next)
+    if (h->g == g && h->is_in && !lj_allochook_isin(h)) h->was_out = h->was_unwatched = 1;
+}
+
 void lj_allochook_start(AllocHook *h)
 {
+  h->was_out = 0;
   relaxed_set(&h->samples, 1);
   begin(h);
 }
@@ -248,12 +271,13 @@ void lj_allochook_watch(AllocHook *h,
 {
   h->each = each;
   h->each_ud = ud;
+  h->was_unwatched = 0;
   begin(h);
 }
 
 int lj_allochook_unwatch(AllocHook *h)
 {
-  int was_in = lj_allochook_isin(h);
+  int was_in = lj_allochook_isin(h) && !h->was_unwatched;
   h->each = NULL;
   end(h, 1);
   return was_in;

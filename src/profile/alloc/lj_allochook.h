@@ -34,9 +34,9 @@ struct AllocHook {
   lua_Alloc below; /* The hook passes calls on to this allocator, */
   void *below_ud;  /* with this data. */
   AllocLive live;  /* Sampled blocks. */
-  /* A block of size bytes was allocated, or is resized from osize, and the countdown has run
-  ** out. Sets left, and may begin a block in live. regs: of the call of the allocator. Ordinary
-  ** code of the VM's thread.
+  /* A block of size bytes was allocated, or resized from osize, and the countdown has run out.
+  ** A Lua stack is not resized yet. Sets left, and may begin a block in live. regs: of the call of
+  ** the allocator. Ordinary code of the VM's thread.
   */
   void (*sample)(AllocHook *h, size_t osize, size_t size, const WalkRegs *regs);
   /* Of the source. Only the VM's thread draws. */
@@ -53,6 +53,8 @@ struct AllocHook {
   uint32_t calls;     /* Of its function while it does not count. */
   uintptr_t owner;    /* osthread_pointer of the thread that counts, or 0. */
   int samples;        /* The countdown runs. */
+  /* The program had replaced the hook for some time since the start, or since the watch began. */
+  int was_out, was_unwatched;
   /* A block of osize bytes was resized to nsize, allocated (osize 0), or freed (nsize 0). NULL:
   ** nobody watches. Ordinary code of the VM's thread.
   */
@@ -75,11 +77,17 @@ LJ_FUNC void lj_allochook_start(AllocHook *h);
 */
 LJ_FUNC int lj_allochook_isin(AllocHook *h);
 
+/* The program is about to replace the VM's allocator. On the thread that runs the VM. */
+LJ_FUNC void lj_allochook_replace(const global_State *g);
+
+/* Is there a hook of any VM? Any thread. */
+LJ_FUNC int lj_allochook_any(void);
+
 /* End the countdown. is_ours: no other thread runs the VM. */
 LJ_FUNC void lj_allochook_stop(AllocHook *h, int is_ours);
 
 /* Begin and end to watch each call. On the thread that runs the VM. The end returns 0 if the
-** program has replaced the VM's allocator meanwhile, so that calls may be missing.
+** program replaced the VM's allocator meanwhile, so that calls may be missing.
 */
 LJ_FUNC void lj_allochook_watch(AllocHook *h,
 				void (*each)(void *, size_t, size_t, const WalkRegs *),

@@ -248,7 +248,8 @@ static int report(Event *ev, AllocHook *h, int is_ours)
   AllocSource *as = source_of(ev);
   count_vm(h, mono_ns());
   if (!is_ours) return 0;
-  if (!lj_allochook_isin(h)) {
+  if (!lj_allochook_isin(h) || h->was_out) {
+    h->was_out = 0;
     as->is_replaced = 1;
     lj_alloclive_drop(&h->live);
   }
@@ -277,9 +278,10 @@ static void alloc_limit(const Event *ev, char *text)
   uint64_t longest = relaxed_get(&source_of(ev)->longest);
   text[0] = '\0';
   if (relaxed_get(&source_of(ev)->is_replaced))
-    snprintf(text, EVENT_TEXT_MAX,
-	     "alloc: the program has replaced the VM's allocator; later allocations are "
-	     "missing, and what is live is not known");
+    snprintf(
+      text, EVENT_TEXT_MAX,
+      "alloc: the program replaced the VM's allocator; allocations are missing, and what "
+      "is live is not known");
   else if (longest)
     snprintf(
       text, EVENT_TEXT_MAX,

@@ -147,13 +147,23 @@ void lj_vmhooks_stack_move(lua_State *L, int begin)
   if (begin) {
     lj_vmgate_change_begin(&p->gate);
     p->gate.moving_from = (uintptr_t)tvref(L->stack);
+    relaxed_set(&p->gate.door.moving_from, p->gate.moving_from);
     p->gate.unmaps = lj_safeload_unmaps();
     p->gate.moving = L;
   } else {
     p->gate.moving = NULL;
+    relaxed_set(&p->gate.door.moving_from, 0);
     lj_vmgate_change_end(&p->gate);
   }
   vmhook_leave(p);
+}
+
+void lj_vmhooks_setallocf(global_State *g)
+{
+  if (LJ_LIKELY(!lj_allochook_any())) return;
+  lj_process_lock();
+  lj_allochook_replace(g);
+  lj_process_unlock();
 }
 
 void lj_vmhooks_proto_free(global_State *g, GCproto *pt)

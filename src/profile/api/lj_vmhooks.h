@@ -1,6 +1,6 @@
 /*
 ** VM hooks: calls from LuaJIT's own files into the profiler, see etc/luajit/edits.cmake.
-** Context: VM thread, outside of the handler. Only close and safepoint take a lock.
+** Context: VM thread, outside of the handler. Only close, setallocf and safepoint take a lock.
 **
 ** LuaJIT's edited files include only this header. The headers below declare the other
 ** calls of the edits: jit.profile's clock (lj_clock.h), positions of compiled code
@@ -25,6 +25,9 @@ LJ_FUNC void lj_vmhooks_close(global_State *g);
 
 /* The VM begins to move a Lua stack (begin = 1), or has moved it or failed to (0). */
 LJ_FUNC void lj_vmhooks_stack_move(lua_State *L, int begin);
+
+/* The program is about to replace the VM's allocator. Takes the lock. */
+LJ_FUNC void lj_vmhooks_setallocf(global_State *g);
 
 /* The collector has marked all that lives. It frees the rest from here on. */
 LJ_FUNC void lj_vmhooks_gc_marked(global_State *g);

@@ -170,9 +170,10 @@ struct EventDoor {
   /* Of the garbage collector, since the profile began. Only the thread that runs the VM sets
   ** them.
   */
-  uint32_t gc_cycles; /* Cycles that have ended. */
-  uint64_t gc_end_ns; /* CLOCK_MONOTONIC at the end of the last one, */
-  uint64_t gc_held;   /* and what the VM held then, in bytes. */
+  uint32_t gc_cycles;    /* Cycles that have ended. */
+  uint64_t gc_end_ns;    /* CLOCK_MONOTONIC at the end of the last one, */
+  uint64_t gc_held;      /* and what the VM held then, in bytes. */
+  uintptr_t moving_from; /* The VM resizes the Lua stack at this address, or did so last. */
 };
 
 /* An event of a session. The session clears it, and sets the first members before open. */
