@@ -74,7 +74,8 @@ end
 
 -- The old profile comes back if the new one tells nothing, unless another run has written one meanwhile.
 function recorded.restore(this, aside, path)
-  if aside and not files.stat(path) and os.rename(aside, path) then this.say(path, " is still the profile of an earlier run") end
+  if not aside or files.stat(path) then return end
+  if os.rename(aside, path) then this.say(path, " is still the profile of an earlier run") end
 end
 
 -- Removes files that had to have a name.
