@@ -25,6 +25,7 @@ end
 local C = setmetatable({ openat = openat }, { __index = function(_, name) return ffi.C[name] end })
 package.loaded.ffi = setmetatable({ C = C }, { __index = ffi })
 local outfile = require("sysprof.cli.outfile")
+local own_user = require("sysprof.live.processes").own_user()
 
 os.execute("rm -rf out; mkdir out")
 
@@ -81,14 +82,14 @@ do
   created = function(name) t.shell(("cd %s; rm -f '%s'; ln -s \"$OLDPWD/victim\" '%s'"):format(now and "out" or "root/tmp", name, name)) end
   outfile.write("out/x.txt", produce)
   now = false
-  outfile.write_below("root", "tmp", "perf-1.map", produce, function() return true end)
+  outfile.write_below("root", "tmp", "perf-1.map", own_user, produce, function() return true end)
   created = nil
   t.equal(t.read_file("victim"), "a letter", "a link in place of the new file")
-  local ok, err = outfile.write_below("root", "tmp", "perf-2.map", produce, function() return false end)
+  local ok, err = outfile.write_below("root", "tmp", "perf-2.map", own_user, produce, function() return false end)
   t.equal(ok, nil, "another process has its number")
   t.equal(err, "cannot write root/tmp/perf-2.map: the process has ended", "another process has its number: message")
   t.shell("rm -rf out/* root/tmp; ln -s ../out root/tmp")
-  ok = outfile.write_below("root", "tmp", "perf-3.map", produce, function() return true end)
+  ok = outfile.write_below("root", "tmp", "perf-3.map", own_user, produce, function() return true end)
   t.equal(ok, nil, "the folder is a link")
   t.equal(left(), "", "the folder is a link: where it leads")
 end

@@ -90,6 +90,11 @@ void lj_osthread_forget(void)
   relaxed_set(&hidden_tid, 0);
 }
 
+int lj_osthread_exists(int tid)
+{
+  return syscall(SYS_tgkill, getpid(), tid, 0) == 0 || errno != ESRCH;
+}
+
 /* The state follows the name in parentheses, and the name may contain parentheses itself. */
 char lj_osthread_state(int tid)
 {
@@ -106,11 +111,9 @@ static int has_ended(int tid)
   return state == 'Z' || state == 'X';
 }
 
-/* The first thread stays after its end, and takes signals. */
-int lj_osthread_exists(int tid)
+int lj_osthread_lives(int tid)
 {
-  if (syscall(SYS_tgkill, getpid(), tid, 0) != 0 && errno == ESRCH) return 0;
-  return tid != getpid() || !has_ended(tid);
+  return lj_osthread_exists(tid) && (tid != getpid() || !has_ended(tid));
 }
 
 static void look_for_living(void *ctx, int tid)

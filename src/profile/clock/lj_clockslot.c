@@ -79,7 +79,7 @@ void lj_clockslot_retire(Clock *c)
   int own = (c->tid == lj_osthread_self());
   __atomic_store_n(&slot->value, VALUE_RETIRED, __ATOMIC_SEQ_CST);
   while (__atomic_load_n(&slot->users, __ATOMIC_SEQ_CST) > 0) {
-    if ((own || !lj_osthread_exists(c->tid)) &&
+    if ((own || !lj_osthread_lives(c->tid)) &&
 	relaxed_get(&slot->users) <= relaxed_get(&slot->delivering))
       break;
     nanosleep(&retry, NULL);

@@ -49,7 +49,7 @@ int lj_sampler_holdsoon(Sampler *s, uint64_t ns)
 void lj_sampler_seize(Sampler *s)
 {
   while (!lj_sampler_hold(s)) {
-    if (user_self(s) == SAMPLER_THREAD || !lj_osthread_exists(s->reader.tid)) {
+    if (user_self(s) == SAMPLER_THREAD || !lj_osthread_lives(s->reader.tid)) {
       __atomic_store_n(&s->user, user_self(s), __ATOMIC_SEQ_CST);
       return;
     }

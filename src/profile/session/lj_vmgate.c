@@ -31,7 +31,7 @@ static int wait_for_thread(int tid, int *tries)
     sched_yield();
     return 1;
   }
-  if (!lj_osthread_exists(tid)) return 0;
+  if (!lj_osthread_lives(tid)) return 0;
   syscall(SYS_nanosleep, &nap, NULL);
   return 1;
 }
@@ -68,7 +68,7 @@ int lj_vmgate_isours(VmGate *gate)
   uintptr_t cur_L;
   int ours = 0;
   reader->tid = lj_osthread_self();
-  if (vmgate_runson(gate, reader->tid) || !lj_osthread_exists(relaxed_get(&gate->vm_tid)))
+  if (vmgate_runson(gate, reader->tid) || !lj_osthread_lives(relaxed_get(&gate->vm_tid)))
     return 1;
   if (!vmgate_read_begin(gate, reader)) return 0;
   cur_L = (uintptr_t)relaxed_get(&gate->g->cur_L.gcptr64);

@@ -93,7 +93,7 @@ void lj_chunkqueue_wait(ChunkQueue *q)
   static const struct timespec wait = { 0, WAIT_NS };
   while (!claim_from(q, 0)) {
     int holder = __atomic_load_n(&q->holder, __ATOMIC_RELAXED);
-    if (holder && (holder == lj_osthread_self() || !lj_osthread_exists(holder)) &&
+    if (holder && (holder == lj_osthread_self() || !lj_osthread_lives(holder)) &&
 	claim_from(q, holder))
       break;
     nanosleep(&wait, NULL);

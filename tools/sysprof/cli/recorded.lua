@@ -72,9 +72,9 @@ function recorded.keep(this, path, opt)
   this.say(ok and "the profile is kept in " .. to or "the profile is lost: " .. err)
 end
 
--- The old profile comes back if the new one tells nothing, unless another run has written one meanwhile.
+-- The old profile comes back if the new one tells nothing, unless another run is writing one.
 function recorded.restore(this, aside, path)
-  if not aside or files.stat(path) then return end
+  if not aside or outfile.is_taken(path) then return end
   if os.rename(aside, path) then this.say(path, " is still the profile of an earlier run") end
 end
 
