@@ -111,9 +111,16 @@ static int has_ended(int tid)
   return state == 'Z' || state == 'X';
 }
 
+/* To read a file is a cancellation point, and code of the VM has none. */
 int lj_osthread_lives(int tid)
 {
-  return lj_osthread_exists(tid) && (tid != getpid() || !has_ended(tid));
+  int lives = lj_osthread_exists(tid), state;
+  if (lives && tid == getpid()) {
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    lives = !has_ended(tid);
+    pthread_setcancelstate(state, &state);
+  }
+  return lives;
 }
 
 static void look_for_living(void *ctx, int tid)

@@ -1,6 +1,6 @@
 /*
 ** Threads of the process: ids, names, stacks, and the list of all.
-** Context: any thread; self, exists, lives and state are async-signal-safe.
+** Context: any thread; self, exists and state are async-signal-safe.
 */
 
 #ifndef _LJ_OSTHREAD_H
@@ -29,7 +29,7 @@ LJ_FUNC void lj_osthread_forget(void);
 /* Does this thread of the process still exist? The first one does after its end. May change errno. */
 LJ_FUNC int lj_osthread_exists(int tid);
 
-/* May this thread still run, and leave what it holds? May change errno. */
+/* May this thread still run, and leave what it holds? May change errno. Not in the handler. */
 LJ_FUNC int lj_osthread_lives(int tid);
 
 /* State of a thread, as the letter of proc(5): R runs or could, S and D sleep, Z has ended. '\0': it
