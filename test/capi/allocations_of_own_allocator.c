@@ -170,8 +170,8 @@ static void check_wrapper_leaves(void)
   wrap(L, &w);
   work(L, 2);
   before = given;
-  lua_setallocf(L, w.f,
-		w.ud); /* The hook asks through the wrapper, by a block of its own. */
+  /* The hook asks through the wrapper, by a block of its own. */
+  lua_setallocf(L, w.f, w.ud);
   given = before;
   work(L, 2);
   end(L, &sink, "a wrapper that leaves");

@@ -88,6 +88,13 @@ do
   local ok, err = outfile.write_below("root", "tmp", "perf-2.map", own_user, produce, function() return false end)
   t.equal(ok, nil, "another process has its number")
   t.equal(err, "cannot write root/tmp/perf-2.map: the process has ended", "another process has its number: message")
+  ok, err = outfile.write_below("root", "tmp", "perf-2.map", own_user + 1, produce, function() return true end)
+  t.equal(ok, nil, "a folder of another user")
+  t.equal(err, "cannot write root/tmp/perf-2.map: the folder is no temporary folder of the program's user",
+	  "a folder of another user: message")
+  t.shell("chmod 1777 root/tmp")
+  t.equal(outfile.write_below("root", "tmp", "perf-2.map", own_user + 1, produce, function() return true end), true,
+	  "a folder of all users")
   t.shell("rm -rf out/* root/tmp; ln -s ../out root/tmp")
   ok = outfile.write_below("root", "tmp", "perf-3.map", own_user, produce, function() return true end)
   t.equal(ok, nil, "the folder is a link")

@@ -62,10 +62,13 @@ static void count_down(AllocHook *h, size_t osize, size_t size, const WalkRegs *
 /* Link-time optimisation does not see calls by assembler. */
 #define CALLED_BY_ASSEMBLER __attribute__((used))
 
-/* Is it the block of a Lua stack that the VM resizes? Such a stack can be walked only before. */
+/* Is it the block of a Lua stack that the VM resizes? Such a stack can be walked only before. A hook
+** without samples may have the door of a VM that was closed.
+*/
 static int is_luastack(const AllocHook *h, const void *p)
 {
-  return p && h->door && relaxed_get(&h->door->moving_from) == (uintptr_t)p;
+  return p && relaxed_get(&h->samples) &&
+	 relaxed_get(&h->door->moving_from) == (uintptr_t)p;
 }
 
 /* Blocks that the allocator refuses do not count, except a Lua stack. */
@@ -294,7 +297,7 @@ void lj_allochook_close(global_State *g)
       lj_allochook_stop(h, 1);
       relaxed_set(&h->g, NULL);
       if (!h->is_in && allochook_islj(h->below)) {
-	*at = h->next;
+	relaxed_set(at, h->next);
 	lj_alloclive_close(&h->live);
 	free(h);
 	continue;

@@ -68,9 +68,9 @@ static int is_alone(uint64_t now)
   return 0;
 }
 
-/* The program's last thread has ended. If that was by exit(2) or by a signal for it alone, the process
-** ends with the status of its first thread. Otherwise this returns, and the C library calls exit(0)
-** after the last thread that it counts.
+/* End the process with the status of its first thread, if that one has called exit(2) or a signal has
+** ended it. After pthread_exit() it has the status 0. Then this returns, and the C library calls
+** exit(0).
 */
 static void end_as_program(void)
 {

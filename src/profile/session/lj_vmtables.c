@@ -38,7 +38,7 @@ void lj_vmtables_free(VmTables *vt)
 
 int lj_vmtables_inherit(VmTables *vt, int user, int tid)
 {
-  return !lj_osthread_lives(user) &&
+  return !lj_osthread_exists(user) &&
 	 __atomic_compare_exchange_n(&vt->user, &user, tid, 0, __ATOMIC_ACQUIRE,
 				     __ATOMIC_RELAXED);
 }
