@@ -110,7 +110,7 @@ struct luam_Sysprof_Options {
 			** clock. Commas separate them: "cpu,page-faults". */
   uint64_t period;      /* Occurrences of an event from one sample to the next. 0
 			** selects the default of each event. */
-  int signo;            /* Signal of the clocks. 0 selects the first of SIGPROF, SIGURG,
+  int signo;            /* Signal of the clocks. 0 selects the first of SIGURG, SIGPROF,
 			** SIGVTALRM and SIGSTKFLT for which the program has no
 			** handler. Clocks of perf_event_open try SIGURG first. */
   uint8_t jitter;       /* 1: vary each interval at random. */

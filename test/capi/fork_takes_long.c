@@ -24,7 +24,7 @@ static int is_blocked(void)
 {
   sigset_t set;
   REQUIRE(pthread_sigmask(SIG_BLOCK, NULL, &set) == 0);
-  return sigismember(&set, SIGPROF);
+  return sigismember(&set, CLOCK_SIGNAL);
 }
 
 /* Runs after the profiler's, which the start registers later. */

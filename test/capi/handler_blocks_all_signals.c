@@ -66,11 +66,11 @@ static void check_called(lua_State *L)
   memset(&sa, 0, sizeof(sa));
   sa.sa_sigaction = calling;
   sa.sa_flags = SA_SIGINFO | SA_RESTART;
-  REQUIRE(sigaction(SIGPROF, &sa, &ours) == 0);
+  REQUIRE(sigaction(CLOCK_SIGNAL, &sa, &ours) == 0);
   called = 0;
   check_samples(L);
   CHECK(called >= 20);
-  REQUIRE(sigaction(SIGPROF, &ours, NULL) == 0);
+  REQUIRE(sigaction(CLOCK_SIGNAL, &ours, NULL) == 0);
 }
 
 static sigjmp_buf back;

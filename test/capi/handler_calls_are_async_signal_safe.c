@@ -162,16 +162,16 @@ static int profile(lua_State *L, int mode, int backtracer)
     return 0;
   }
   CHECK_EQ(status, PROFILE_SUCCESS);
-  REQUIRE(sigaction(SIGPROF, NULL, &sa) == 0);
+  REQUIRE(sigaction(CLOCK_SIGNAL, NULL, &sa) == 0);
   profiler = sa.sa_sigaction;
   sa.sa_sigaction = around;
   ticks = 0;
-  REQUIRE(sigaction(SIGPROF, &sa, NULL) == 0);
+  REQUIRE(sigaction(CLOCK_SIGNAL, &sa, NULL) == 0);
   session_run(L, 3000);
   CHECK(ticks >= 2500);
   if (mode != LUAM_SYSPROF_DEFAULT) CHECK(sink.writes > 1);
   sa.sa_sigaction = profiler;
-  REQUIRE(sigaction(SIGPROF, &sa, NULL) == 0);
+  REQUIRE(sigaction(CLOCK_SIGNAL, &sa, NULL) == 0);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   sink_free(&sink);
   return 1;

@@ -41,13 +41,13 @@ int main(void)
   ss.ss_size = AREA;
   REQUIRE(sigaltstack(&ss, NULL) == 0);
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
-  REQUIRE(sigaction(SIGPROF, NULL, &sa) == 0);
+  REQUIRE(sigaction(CLOCK_SIGNAL, NULL, &sa) == 0);
   profiler = sa.sa_sigaction;
   sa.sa_sigaction = handler;
-  REQUIRE(sigaction(SIGPROF, &sa, NULL) == 0);
+  REQUIRE(sigaction(CLOCK_SIGNAL, &sa, NULL) == 0);
   session_run(L, 500);
   sa.sa_sigaction = profiler;
-  REQUIRE(sigaction(SIGPROF, &sa, NULL) == 0);
+  REQUIRE(sigaction(CLOCK_SIGNAL, &sa, NULL) == 0);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   REQUIRE(frame > (uintptr_t)area && frame < (uintptr_t)area + AREA);
   while (untouched < AREA && area[untouched] == PAINT) untouched++;

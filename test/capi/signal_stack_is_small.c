@@ -1,6 +1,6 @@
 /* TIMEOUT: 600
 ** A signal stack for the kernel's largest frame and SMALL_STACK_HANDLER is enough for the
-** handler. The program's signal stack stays set.
+** handler. The program's signal stack stays set. A start on a smaller one is refused.
 */
 
 #ifndef _GNU_SOURCE
@@ -24,6 +24,11 @@ int main(void)
   printf("the signal stack has %zu bytes\n", size);
   memset(&ss, 0, sizeof(ss));
   ss.ss_sp = small_stack(size);
+  ss.ss_size = size - 1;
+  REQUIRE(sigaltstack(&ss, NULL) == 0);
+  CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_ERRMEM);
+  CHECK_EQ(errno, ENOMEM);
+  CHECK(strstr(luaM_sysprof_error(), "the signal stack of the thread has ") != NULL);
   ss.ss_size = size;
   REQUIRE(sigaltstack(&ss, NULL) == 0);
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);

@@ -7,6 +7,7 @@
 #define SESSION_H
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -18,6 +19,8 @@
 #include "lualib.h"
 #include "lmisclib.h"
 #include "check.h"
+
+#define CLOCK_SIGNAL SIGURG /* Of a clock, if the program has no handler for it. */
 
 #define SINK_MAX (32 * 1024 * 1024)
 

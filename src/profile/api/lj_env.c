@@ -304,8 +304,7 @@ static void say_blocked(lua_State *L, const char *value)
   if (!lj_luaopts_read(L, BOTH, &opt, &fo) || opt.threads == LUAM_SYSPROF_THREADS_ALL ||
       pthread_sigmask(SIG_BLOCK, NULL, &set) != 0)
     return;
-  if (opt.signo ? sigismember(&set, opt.signo) == 1
-		: sigismember(&set, SIGPROF) == 1 && sigismember(&set, SIGURG) == 1)
+  if (sigismember(&set, opt.signo ? opt.signo : SIGURG) == 1)
     say_of_vm(value, "the thread blocks the signal of the clocks",
 	      "it has no samples until it unblocks the signal");
 }

@@ -7,6 +7,7 @@
 #define LUA_CORE
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -92,6 +93,21 @@ static int stack_suffices(const VmThread *thread, char *errmsg)
   return 0;
 }
 
+/* Has the calling thread's signal stack room for a signal, if there is one? */
+static int signal_stack_suffices(char *errmsg)
+{
+  size_t need = lj_osthread_signalframe() + HANDLER_STACK;
+  stack_t ss;
+  if (sigaltstack(NULL, &ss) != 0 || (ss.ss_flags & SS_DISABLE) || ss.ss_size >= need)
+    return 1;
+  snprintf(
+    errmsg, EVENT_ERRMSG_MAX,
+    "the signal stack of the thread has %zu bytes; a profile needs at least %zu, see "
+    "sigaltstack(2)",
+    ss.ss_size, need);
+  return 0;
+}
+
 int lj_sysprof_startfor(global_State *g, const VmThread *thread,
 			const struct luam_Sysprof_Options *opt, const SysprofCallbacks *cb,
 			const ProfileLimits *limits, const int *others)
@@ -147,6 +163,10 @@ int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
 		     const SysprofCallbacks *cb, const ProfileLimits *limits)
 {
   VmThread own = { lj_osthread_self(), 0, 0 };
+  if (!signal_stack_suffices(lj_options_errmsg())) {
+    errno = ENOMEM;
+    return PROFILE_ERRMEM;
+  }
   lj_osthread_stack(&own.stack_lo, &own.stack_hi);
   return lj_sysprof_startfor(G(L), &own, opt, cb, limits, NULL);
 }

@@ -150,15 +150,16 @@ static EventStatus clock_try(Clock *c, const ClockSpec *spec, int tid, int *err,
 /* Choose the signal of a clock: one that has no handler of the program. Such a handler has
 ** its own flags and mask. SA_RESTART decides whether the program's calls end with EINTR,
 ** so no flags of ours suit both. Returns 0 if all signals have a handler.
+**
+** The default of SIGURG is to do nothing. So a tick ends neither a program that resets all signals,
+** as daemons do, nor one that follows by exec() while a signal of perf is pending.
 */
 static int signal_choose(const ClockSpec *spec)
 {
-  static const int choices[] = { SIGPROF, SIGURG, SIGVTALRM, SIGSTKFLT };
-  const ClockOps *ops = lj_clockkinds[spec->kind];
-  int first = ops->signo ? ops->signo(spec) : SIGPROF;
+  static const int choices[] = { SIGURG, SIGPROF, SIGVTALRM, SIGSTKFLT };
+  int only = lj_clockkinds[spec->kind]->only_signo;
   size_t i;
-  if (!lj_clockaction_isshared(first)) return first;
-  if (ops->only_signo) return 0;
+  if (only) return lj_clockaction_isshared(only) ? 0 : only;
   for (i = 0; i < sizeof(choices) / sizeof(choices[0]); i++)
     if (!lj_clockaction_isshared(choices[i])) return choices[i];
   return 0;
@@ -176,7 +177,7 @@ static void signal_errmsg(const ClockSpec *spec, char *errmsg)
 	     spec->name, name);
   } else
     snprintf(errmsg, EVENT_ERRMSG_MAX,
-	     "clock '%s': the program has handlers for SIGPROF, SIGURG, SIGVTALRM and "
+	     "clock '%s': the program has handlers for SIGURG, SIGPROF, SIGVTALRM and "
 	     "SIGSTKFLT; choose another signal, such as SIGRTMIN+3",
 	     spec->name);
 }
@@ -201,7 +202,7 @@ static EventStatus clock_open(Clock *c, const ClockSpec *spec, int tid, int is_j
     snprintf(errmsg, EVENT_ERRMSG_MAX, "no memory");
     goto out;
   }
-  if (!lj_clockaction_isfree(asked ? asked : SIGPROF, errmsg)) {
+  if (!lj_clockaction_isfree(asked ? asked : SIGURG, errmsg)) {
     err = EINVAL;
     goto out;
   }

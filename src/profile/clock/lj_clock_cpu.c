@@ -77,10 +77,4 @@ static int cpu_open(Clock *c, char *errmsg)
   return err;
 }
 
-static int cpu_signo(const ClockSpec *spec)
-{
-  const ClockOps *ops = choices_of(spec)->ops;
-  return ops->signo ? ops->signo(spec) : SIGPROF;
-}
-
-const ClockOps lj_clock_cpu_ops = { .open = cpu_open, .signo = cpu_signo };
+const ClockOps lj_clock_cpu_ops = { .open = cpu_open };

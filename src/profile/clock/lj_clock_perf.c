@@ -490,16 +490,6 @@ static void perf_close(Clock *c)
   events_close(c);
 }
 
-/* A perf signal that arrives during exec() stays pending for the new program. SIGPROF
-** would end that program; SIGURG is ignored by default. The kernel takes back the signals
-** of timers, so they need no such care.
-*/
-static int perf_signo(const ClockSpec *spec)
-{
-  UNUSED(spec);
-  return SIGURG;
-}
-
 /* -- Ticks, in the handler --------------------------------------------------- */
 
 /* Did an event send the signal? POLL_HUP: the event has stopped itself. */
@@ -573,7 +563,6 @@ const ClockOps lj_clock_perf_ops = { .open = perf_open,
 				     .close = perf_close,
 				     .revive = perf_revive,
 				     .forget = perf_forget,
-				     .signo = perf_signo,
 				     .count = perf_count,
 				     .tick = perf_tick,
 				     .resume = perf_resume,

@@ -47,7 +47,6 @@ typedef struct ClockOps {
   */
   void (*revive)(Clock *c);
   void (*forget)(void); /* In a child of fork(): forget all clocks. NULL: nothing. */
-  int (*signo)(const ClockSpec *spec); /* Default signal. NULL: SIGPROF. */
 
   /* -- Async-signal-safe -- */
   /* Total of the thread so far, in nanoseconds or occurrences; 0 if it has ended. */
