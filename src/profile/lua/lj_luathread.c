@@ -466,6 +466,11 @@ static LJ_AINLINE int step_link(LuaWalk *ls, const LuaArea *a, LuaStep *st, uint
   return refused;
 }
 
+static int is_finalizer(const LuaWalk *ls, const LuaStep *st)
+{
+  return lj_callname_isfinalizer(ls->in.pk, ls->in.g, st->f, st->chain->last);
+}
+
 /* Look for a name of a C function that the step has pushed. */
 static LJ_NOINLINE void name_cfunc(LuaWalk *ls, const GCfunc *fn, const LuaStep *st,
 				   uintptr_t prev)
@@ -473,8 +478,9 @@ static LJ_NOINLINE void name_cfunc(LuaWalk *ls, const GCfunc *fn, const LuaStep 
   CFuncEntry *e = ls->unnamed_c;
   CallFrame cf = { fn, st->f, st->slots, prev, st->pc };
   ls->unnamed_c = NULL;
-  if (e->fn == (uintptr_t)fn && !ls->in.pk->keeping)
-    lj_callname_cfunc(ls->funcs, e, ls->in.pk, ls->in.g, &cf);
+  if (e->fn != (uintptr_t)fn || ls->in.pk->keeping) return;
+  if (is_finalizer(ls, st)) ls->finalizer_c = e;
+  else lj_callname_cfunc(ls->funcs, e, ls->in.pk, ls->in.g, &cf);
 }
 
 /* Look for a name of the function that the step has pushed: in the call. Returns 0 if a later
@@ -490,6 +496,7 @@ static LJ_AINLINE int step_name(LuaWalk *ls, const FrameFunc *ff, const LuaStep 
     CallFrame cf = { ff->fn, st->f, st->slots, prev, st->pc };
     if (lj_callname_isfinal(ls->unnamed, ls->in.g, &cf)) return 1;
     if (ls->in.pk->keeping) return 0;
+    if (is_finalizer(ls, st)) ls->finalizer = ls->unnamed;
     lj_callname_frame(ls->funcs, ls->unnamed, ls->in.pk, ls->in.g, &cf);
     return lj_callname_isfinal(ls->unnamed, ls->in.g, &cf);
   }
@@ -510,13 +517,22 @@ static void walk_reuse(LuaWalk *ls, LuaChain *ch, uint32_t n)
   if (!ls->leaf_only) lj_framelist_pushall(ls->frames, ts->word, s->sum.word);
 }
 
+static LJ_NOINLINE void name_finalizers(LuaWalk *ls)
+{
+  if (ls->finalizer) lj_callname_finalizer(ls->finalizer);
+  if (ls->finalizer_c) lj_callname_cfinalizer(ls->funcs, ls->finalizer_c);
+}
+
 /* End the walk at the bottom. Returns -1 if VM frames are left over, else 1. */
 static int walk_bottom(LuaWalk *ls, const LuaChain *ch, uint32_t depth)
 {
   ls->memo.walked_last = ch->last;
   ls->memo.depth = depth;
   ls->passed += depth;
-  if (ch->cf == 0) return 1;
+  if (ch->cf == 0) {
+    if (LJ_UNLIKELY(ls->finalizer || ls->finalizer_c)) name_finalizers(ls);
+    return 1;
+  }
   lj_luathread_refuse(ls, 0, SPF_REFUSED_CFRAME_LEFT);
   return -1;
 }
@@ -528,6 +544,8 @@ int lj_luathread_walk(LuaWalk *ls, const LuaArea *a, const Candidate *top, int n
   LuaChain chain = { 0, 0, 0, 0 }, *const ch = &chain;
   LuaStep st = { .f = top->frame, .pc = top->pc, .at = at, .chain = ch };
   uint32_t depth = 0;
+  ls->finalizer = NULL;
+  ls->finalizer_c = NULL;
   chain_set(ls, ch, (uintptr_t)a->L->cframe);
   if (no_lua_frame && !chain_pass(ls, ch))
     return lj_luathread_refuse(ls, 0, chain_refusal(ch, SPF_REFUSED_ENTRY_NO_CFRAME));

@@ -48,8 +48,13 @@ typedef struct LuaWalk {
   /* Kept from walk to walk. */
   FuncEntry *unnamed;    /* The last pushed function if it needs a name, else NULL. */
   CFuncEntry *unnamed_c; /* The same of C functions, until the step is named. */
-  LuaSites sites;        /* Places in functions. */
-  LuaMemo memo;          /* Steps of the last walk. */
+  /* Functions that the collector calls, if the walk proves to be valid. While a finalizer begins or ends,
+  ** other walks take its VM frame for that of another function.
+  */
+  FuncEntry *finalizer;
+  CFuncEntry *finalizer_c;
+  LuaSites sites; /* Places in functions. */
+  LuaMemo memo;   /* Steps of the last walk. */
   /* Progress of the candidates. */
   uint32_t passed;   /* Steps of this candidate above the current coroutine. */
   uint32_t furthest; /* 1 + steps of the candidate that gives refused, or 0. */

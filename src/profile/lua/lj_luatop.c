@@ -82,6 +82,17 @@ static void cand_add_entered(LuaTop *cs, const LuaArea *a, uintptr_t base)
     cand_add(cs, base, (uintptr_t)(proto_bc(ff.pt) + 1));
 }
 
+/* Candidate whose Lua function waits for C code that a finalizer has left: that one's end sets the VM's
+** state as if C code ran by itself. A function that is entered has saved no PC of its own.
+*/
+static void cand_add_finalized(LuaTop *cs, const LuaArea *a, uintptr_t base, uintptr_t pc)
+{
+  FrameFunc ff;
+  if (lj_luaframe_has(a, base - 8) && lj_luaframe_func(a, base - 8, &ff) && ff.pt &&
+      lj_luaframe_pcinproto(ff.pt, pc))
+    cand_add(cs, base, pc);
+}
+
 /* Candidate whose Lua function was an FFI callback and has returned. While C code converts
 ** the result, the saved PC is behind the function's end.
 */
@@ -325,8 +336,12 @@ static void collect_called(LuaTop *cs, const LuaInput *in, const LuaArea *a,
     if ((pc & FRAME_TYPEP) == FRAME_CONT)
       cand_add_below(cs, a, Lbase, pc & ~(uint64_t)FRAME_TYPEP);
   }
-  if (in->g->vmstate == ~LJ_VMST_C) cand_add_entered(cs, a, Lbase);
-  else if (vf) cand_add_left(cs, a, vf, Lbase);
+  if (in->g->vmstate == ~LJ_VMST_C) {
+    cand_add_finalized(cs, a, Lbase, pc);
+    cand_add_entered(cs, a, Lbase);
+  } else if (vf) {
+    cand_add_left(cs, a, vf, Lbase);
+  }
   cand_add(cs, Lbase, pc);
 }
 

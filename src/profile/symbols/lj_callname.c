@@ -249,18 +249,6 @@ static void name_site(const Call *c, FuncEntry *fe, uintptr_t pc)
   fe->tries++;
 }
 
-/* Name a function that C code called, if the function is a finalizer. The collector calls
-** finalizers protected, with hooks disabled. The metatable of the object confirms it, unless
-** the object is of a C type, or the function has no parameter.
-*/
-static void name_fromc(const Call *c, FuncEntry *fe, int frametype)
-{
-  if (frametype != FRAME_CP || !(c->g->hookmask & HOOK_GC)) return;
-  if (!c->arg[0] || tviscdata(c->arg[0]) ||
-      value_iscallee(c, value_metafield(c, c->arg[0], MM_gc)))
-    name_role(fe, "__gc");
-}
-
 /* Read the Lua function of a valid frame. */
 static const GCfunc *frame_luafunc(SafeLoad *pk, uintptr_t f)
 {
@@ -296,7 +284,6 @@ void lj_callname_frame(FuncTab *ft, FuncEntry *fe, SafeLoad *pk, global_State *g
   if ((link & FRAME_TYPEP) == FRAME_VARG) return;
   call_args(&c, cf);
   switch (link & FRAME_TYPE) {
-  case FRAME_C: name_fromc(&c, fe, (int)(link & FRAME_TYPEP)); return;
   case FRAME_CONT:
     if ((link & FRAME_P) != 0) return; /* FRAME_PCALL */
     if (LJ_HASFFI && *(const uint64_t *)(cf->f - 24) == LJ_CONT_FFI_CALLBACK) {
@@ -328,6 +315,26 @@ void lj_callname_cfunc(FuncTab *ft, CFuncEntry *e, SafeLoad *pk, global_State *g
   e->tries++;
   lj_callname_frame(ft, &fe, pk, g, cf);
   if (fe.namelen) lj_cfunctab_called(&ft->cfuncs, e, fe.name, fe.namelen);
+}
+
+LJ_STATIC_ASSERT(CFRAME_OFS_ERRF == CFRAME_OFS_NRES + 4);
+
+int lj_callname_isfinalizer(SafeLoad *pk, const global_State *g, uintptr_t f,
+			    uintptr_t vmframe)
+{
+  uintptr_t w;
+  return (*(const uint64_t *)f & FRAME_TYPEP) == FRAME_CP && (g->hookmask & HOOK_GC) &&
+	 lj_safeload_word(pk, vmframe + CFRAME_OFS_NRES, &w) && (int32_t)(w >> 32) == -1;
+}
+
+void lj_callname_finalizer(FuncEntry *fe)
+{
+  name_role(fe, "__gc");
+}
+
+void lj_callname_cfinalizer(FuncTab *ft, CFuncEntry *e)
+{
+  lj_cfunctab_called(&ft->cfuncs, e, "__gc", 4);
 }
 
 int lj_callname_isfinal(const FuncEntry *fe, const global_State *g, const CallFrame *cf)

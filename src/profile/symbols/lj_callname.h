@@ -48,6 +48,16 @@ LJ_FUNC void lj_callname_frame(FuncTab *ft, FuncEntry *fe, SafeLoad *pk, global_
 LJ_FUNC void lj_callname_cfunc(FuncTab *ft, CFuncEntry *e, SafeLoad *pk, global_State *g,
 			       const CallFrame *cf);
 
+/* Does the collector call the function whose link slot is f? vmframe: the VM's C frame by which C called
+** it. That frame then has -1 for the error function, as no other call does (gc_call_finalizer).
+*/
+LJ_FUNC int lj_callname_isfinalizer(SafeLoad *pk, const global_State *g, uintptr_t f,
+				    uintptr_t vmframe);
+
+/* Name a function that the collector calls. */
+LJ_FUNC void lj_callname_finalizer(FuncEntry *fe);
+LJ_FUNC void lj_callname_cfinalizer(FuncTab *ft, CFuncEntry *e);
+
 /* Would this search find nothing new at this call? */
 LJ_FUNC int lj_callname_isfinal(const FuncEntry *fe, const global_State *g,
 				const CallFrame *cf);
