@@ -154,16 +154,23 @@ static inline void storm_start(lua_State *L, const char *options)
   storm_do(L, code);
 }
 
-/* Returns the number of samples. */
-static inline uint64_t storm_stop(lua_State *L)
+/* Returns the number of samples that an expression tells. */
+static inline uint64_t storm_count(lua_State *L, const char *expression)
 {
   uint64_t samples;
-  storm_do(L, "storm.samples = storm.stop()");
+  char code[200];
+  snprintf(code, sizeof(code), "storm.samples = %s", expression);
+  storm_do(L, code);
   lua_getglobal(L, "storm");
   lua_getfield(L, -1, "samples");
   samples = (uint64_t)lua_tonumber(L, -1);
   lua_pop(L, 2);
   return samples;
+}
+
+static inline uint64_t storm_stop(lua_State *L)
+{
+  return storm_count(L, "storm.stop()");
 }
 
 /* Take turns with profiles until the time is over; NULL is none. A profile without samples

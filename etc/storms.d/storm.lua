@@ -47,6 +47,14 @@ function storm.stop()
   return misc.sysprof.report().samples
 end
 
+-- Reads the profile of a process that has ended. Returns the number of samples.
+function storm.read(file)
+  local p = coverage.read(file)
+  if not p.complete then error(file .. ": " .. p:problem_text()) end
+  os.remove(file)
+  return coverage.of(p).samples
+end
+
 -- In a child of fork(): completes the profile that went on, if it did.
 function storm.stop_inherited(pid)
   if misc.sysprof.stop() then judge(path .. "." .. pid) end

@@ -1,0 +1,195 @@
+/*
+** Storm of etc/storms: processes end beside threads that compute, wait, fork and close VMs, and
+** beside clients, while all are sampled. Each ends as it should, and leaves a whole profile.
+*/
+
+#include "storm.h"
+
+#include <sys/wait.h>
+
+#include "live_client.h"
+
+#define STATUS    7 /* Of a process that ends well. */
+#define COMPUTERS 2
+#define GIVE_UP_S 60
+#define SAMPLED_S 0.1 /* At most, before the end. */
+
+enum { END_MAIN, END_THREAD, END_LUA, END_CLOSE, END_FINALIZER, END_KINDS };
+
+typedef struct Plan {
+  uint32_t random;
+  int end;
+  double at; /* When it ends. */
+} Plan;
+
+static _Atomic long victim; /* That clients ask; 0: none. */
+static _Atomic uint64_t asked;
+
+/* -- The process that ends ------------------------------------------------------ */
+
+static void *computes(void *arg)
+{
+  volatile uint64_t x = (uintptr_t)arg;
+  for (;;) x = x * 3 + 1;
+  return NULL;
+}
+
+/* Its children end by exit(), too, while the parent's threads do not exist in them. */
+static void *forks(void *arg)
+{
+  uint32_t x = *(uint32_t *)arg | 1;
+  for (;;) {
+    int by_exit = (int)(storm_random(&x) & 1);
+    pid_t pid = fork();
+    if (pid == 0 && by_exit) exit(0);
+    if (pid == 0) _exit(0);
+    if (pid > 0) waitpid(pid, NULL, 0);
+    storm_nap(storm_random(&x) % 3000 * 1e-6);
+  }
+  return NULL;
+}
+
+static void *opens(void *arg)
+{
+  for (;;) {
+    lua_State *L = luaL_newstate();
+    if (!L) return arg;
+    luaL_openlibs(L);
+    if (luaL_dostring(L, "local t = {} for i = 1, 1e4 do t[i] = tostring(i) end"))
+      storm_fail("%s", lua_tostring(L, -1));
+    lua_close(L);
+  }
+  return arg;
+}
+
+static void *comes_and_goes(void *arg)
+{
+  storm_nap(1e-3);
+  return arg;
+}
+
+static void *starts(void *arg)
+{
+  for (;;) {
+    pthread_t t;
+    if (pthread_create(&t, NULL, comes_and_goes, NULL) == 0) pthread_join(t, NULL);
+  }
+  return arg;
+}
+
+static void *ends(void *arg)
+{
+  const Plan *plan = (const Plan *)arg;
+  storm_nap(plan->at - storm_now());
+  exit(STATUS);
+}
+
+/* Ends the process by its plan. */
+__attribute__((noreturn)) static void live_and_end(Plan *plan)
+{
+  static const char *const options[] = {
+    "clock = 'task-clock', threads = 'all'", "clock = 'wall-signal', threads = 'all'",
+    "clock = 'wall', threads = 'all'",       "clock = 'ctimer,alloc'",
+    "clock = 'cpu', flush = 'thread'",       "clock = 'itimer'",
+  };
+  lua_State *L = luaL_newstate();
+  char code[400];
+  int i;
+  REQUIRE(L != NULL);
+  luaL_openlibs(L);
+  storm_do(L, "if not pcall(misc.sysprof.live) then error('not live') end");
+  victim = getpid();
+  snprintf(code, sizeof(code),
+	   "assert(misc.sysprof.start { mode = 'C', hz = 10000, path = 'exit.bin', %s })",
+	   options[storm_random(&plan->random) % 6]);
+  storm_do(L, code);
+  for (i = 0; i < COMPUTERS; i++) storm_thread(computes, (void *)(uintptr_t)i, 0);
+  storm_thread(forks, &plan->random, 0);
+  storm_thread(opens, NULL, 0);
+  storm_thread(starts, NULL, 0);
+  if (plan->end == END_THREAD) storm_thread(ends, plan, 0);
+  do {
+    storm_do(L, "local s = 0 for i = 1, 1e5 do s = s + #tostring(i) end");
+  } while (plan->end == END_THREAD || storm_now() < plan->at);
+  switch (plan->end) {
+  case END_LUA: storm_do(L, "os.exit(7, true)"); break;
+  case END_FINALIZER:
+    storm_do(L,
+	     "KEPT = newproxy(true) getmetatable(KEPT).__gc = function() os.exit(7) end");
+    lua_close(L);
+    break;
+  case END_CLOSE: lua_close(L); break;
+  default: break;
+  }
+  exit(STATUS);
+}
+
+/* -- The storm ------------------------------------------------------------------- */
+
+static void *asks(void *arg)
+{
+  static const char *const requests[] = { "info", "dump", "record\nduration_ns=1000000",
+					  "stop" };
+  uint32_t x = (uint32_t)(uintptr_t)arg | 1;
+  while (!storm_over) {
+    const char *request = requests[storm_random(&x) % 4];
+    int file = live_file(), fd = victim ? live_connect((pid_t)victim) : -1;
+    if (fd >= 0) {
+      live_send(fd, request, strlen(request), file, 1);
+      if (storm_random(&x) & 1) (void)live_answer(fd);
+      close(fd);
+      asked++;
+    }
+    close(file);
+    storm_nap(storm_random(&x) % 2000 * 1e-6);
+  }
+  return NULL;
+}
+
+/* Wait for the end of a process. Returns its status, or -1. */
+static int status_of(pid_t pid)
+{
+  double until = storm_now() + GIVE_UP_S;
+  int status;
+  while (waitpid(pid, &status, WNOHANG) == 0) {
+    if (storm_now() > until) storm_fail("hang: process %d does not end", (int)pid);
+    storm_nap(1e-3);
+  }
+  return status;
+}
+
+int main(int argc, char **argv)
+{
+  lua_State *L = storm_open(argc, argv);
+  uint32_t x = (uint32_t)getpid() | 1;
+  uint64_t ended = 0;
+  pthread_t client = storm_thread(asks, &x, 0);
+  storm_thread(storm_watch, NULL, 1);
+  storm_vm = storm_actor("the parent");
+  while (storm_now() < storm_end) {
+    Plan plan;
+    pid_t pid;
+    int status;
+    plan.random = storm_random(&x) | 1;
+    plan.end = (int)(ended % END_KINDS);
+    plan.at = storm_now() + storm_random(&x) % 1000 * SAMPLED_S / 1000;
+    fflush(stdout);
+    pid = fork();
+    REQUIRE(pid >= 0);
+    if (pid == 0) live_and_end(&plan);
+    victim = pid;
+    status = status_of(pid);
+    victim = 0;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != STATUS)
+      storm_fail("process %d, end %d: status 0x%x", (int)pid, plan.end, (unsigned)status);
+    storm_samples += storm_count(L, "storm.read('exit.bin')");
+    storm_nprofile++;
+    storm_vm->count++;
+    ended++;
+  }
+  storm_over = 1;
+  REQUIRE(pthread_join(client, NULL) == 0);
+  lua_close(L);
+  return storm_close("%llu processes ended, %llu requests", (unsigned long long)ended,
+		     (unsigned long long)asked);
+}
