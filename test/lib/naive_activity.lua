@@ -16,8 +16,9 @@ local THREADS = 256	-- Others are only counted.
 
 -- -- Spans -----------------------------------------------------------------
 
--- States are numbers: on CPU, waiting, runnable.
+-- States are numbers: on CPU, waiting, runnable. Lost time has none.
 local function state_of(s)
+  if naive.is_off(s) and s.is_lost then return nil end
   return not naive.is_off(s) and 1 or s.runnable and 3 or 2
 end
 
@@ -38,7 +39,7 @@ end
 local function spans_of(profile)
   local list = {}
   for i, s in ipairs(profile.samples) do
-    if s.in_sum and s.weight > 0 then
+    if s.in_sum and s.weight > 0 and state_of(s) then
       local us = s.unit == "us" and s.weight or s.weight / 1000
       local from = s.time - us
       if s.is_many then

@@ -9,7 +9,7 @@
 -- second weight counts), left_of (name of the event whose things are left), period (0 or nil: none) or periods (of
 -- several profiles) }, names the threads' names by thread_key().
 -- A sum is an event with parts, the names of other events. It has sessions, a list of { pid, wall_us }, or total.
--- Its samples have in_sum. By their leaf on the Lua side they have runnable (the thread lacked a processor only)
+-- Its samples have in_sum. By their leaf on the Lua side they have runnable (the thread lacked a processor only), is_lost
 -- and is_many (many waits, or ready time), unless the profile has no_leaves. session is one object for each.
 -- second_name: what second counts, nil if the event counts nothing.
 -- stack(sample, options) returns a list of parts { text, kind, compiled, file, first, line }, and,

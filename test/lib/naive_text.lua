@@ -221,18 +221,20 @@ end
 
 -- Returns what the report tells of a sum.
 local function sum_text(profile, event)
-  local n, sum, total = 0, { on = 0, waiting = 0, runnable = 0 }, naive.total_of(event)
+  local n, sum, total = 0, { on = 0, waiting = 0, runnable = 0, lost = 0 }, naive.total_of(event)
   for _, s in ipairs(profile.samples) do
     if naive.counts_for(s, event) then
-      local state = not naive.is_off(s) and "on" or s.runnable and "runnable" or "waiting"
+      local state = not naive.is_off(s) and "on" or s.runnable and "runnable" or
+		    s.is_lost and "lost" or "waiting"
       n, sum[state] = n + 1, sum[state] + naive.weight_in(s, event)
     end
   end
-  local all = sum.on + sum.waiting + sum.runnable
+  local all = sum.on + sum.waiting + sum.runnable + sum.lost
   local of_total = total and total > 0 and
     (" of %.3f s (%.1f%%)"):format(total / 1e9, 100 * all / total) or ""
-  return ("%d %s, %.3f s%s of real time: %.3f s on CPU, %.3f s waiting, %.3f s runnable"):format(n,
-    n == 1 and "sample" or "samples", all / 1e9, of_total, sum.on / 1e9, sum.waiting / 1e9, sum.runnable / 1e9)
+  return ("%d %s, %.3f s%s of real time: %.3f s on CPU, %.3f s waiting, %.3f s runnable%s"):format(n,
+    n == 1 and "sample" or "samples", all / 1e9, of_total, sum.on / 1e9, sum.waiting / 1e9, sum.runnable / 1e9,
+    sum.lost > 0 and (", %.3f s lost"):format(sum.lost / 1e9) or "")
 end
 
 local function check_report(case, report)

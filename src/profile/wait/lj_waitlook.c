@@ -25,6 +25,8 @@
 #define LONG_MEAN   16        /* Waits that WaitLook.long_256 is the mean of. */
 #define LONG_MOST   200     /* From here on, a wait is likely to be above the threshold. */
 #define BALANCE_NS  1000000 /* A look is not more exact: the thread runs on meanwhile. */
+#define READS_MAX   8 /* Of a ring in one look: a thread may switch faster than we read. */
+#define MISSING_MIN 2 /* The kernel counts a run before it writes the record. */
 
 /* -- Into the stream --------------------------------------------------------- */
 
@@ -84,6 +86,7 @@ static void append_sums(Event *ev, uint64_t now_ns)
   balance(ev, now_ns);
   append_sum(ev, &wl->too_short, SPF_WORK_SHORT, now_ns);
   append_sum(ev, &wl->ready, SPF_WORK_READY, now_ns);
+  append_sum(ev, &wl->lost, SPF_WORK_LOST, now_ns);
   wl->summed_ns = now_ns;
 }
 
@@ -161,6 +164,15 @@ static void wait_end(Event *ev, uint64_t ns, uint64_t ready_ns)
   }
 }
 
+/* CPU time of the thread. The kernel's clock of a thread ends with it. */
+static uint64_t cpu_sofar(const Event *ev)
+{
+  const WaitLook *wl = waitlook_of(ev);
+  uint64_t ns = thread_ns(ev->tid);
+  if (ns || !wl->ring.map) return ns;
+  return wl->since_cpu_ns + lj_waitring_ran(&wl->ring) + wl->last_ns;
+}
+
 /* The next look begins here. */
 static void mark_look(Event *ev, uint64_t now_ns, uint64_t cpu_ns)
 {
@@ -168,6 +180,15 @@ static void mark_look(Event *ev, uint64_t now_ns, uint64_t cpu_ns)
   wl->looked_ns = now_ns;
   wl->cpu_ns = cpu_ns;
   wl->off_ns = off_sofar(wl, now_ns);
+}
+
+/* Does a thread sleep at this place? The kernel may hide the place, but not the state. */
+static int is_asleep(WaitPlaceKind place, int tid)
+{
+  char state;
+  if (place != WAITPLACE_HIDDEN) return place != WAITPLACE_RUNNING;
+  state = lj_osthread_state(tid);
+  return state == 'S' || state == 'D';
 }
 
 /* -- Looks by records -------------------------------------------------------- */
@@ -186,6 +207,16 @@ static uint64_t ready_since(Event *ev, uint64_t *runs)
   return ready_ns;
 }
 
+/* Records that did not come: the kernel counts each run of the thread. At least so many, as those that
+** are in the ring may all be of runs.
+*/
+static uint64_t runs_missing(const WaitLook *wl)
+{
+  uint64_t runs = wl->sched.runs - wl->first_runs;
+  uint64_t seen = wl->ins + wl->missed + lj_waitring_pending(&wl->ring);
+  return runs > seen ? runs - seen : 0;
+}
+
 /* Time that the thread was ready after each of its wake-ups. The kernel has only the sum of these
 ** and of preemptions, and opening its file takes up to 60 us. So it is read at times. The
 ** wake-ups of that time have the same part in it. What was taken from waits too much, or too
@@ -195,7 +226,7 @@ static uint64_t ready_of_each(Event *ev, int64_t wakes, int64_t preempted_ns,
 			      uint64_t now_ns)
 {
   WaitLook *wl = waitlook_of(ev);
-  int64_t ready_ns, mean_ns, each_ns;
+  int64_t ready_ns, mean_ns, each_ns, missing;
   uint64_t runs;
   wl->wakes += wakes;
   wl->preempted_ns += preempted_ns;
@@ -203,30 +234,76 @@ static uint64_t ready_of_each(Event *ev, int64_t wakes, int64_t preempted_ns,
   if (now_ns - wl->sched_ns < SCHED_NS || wl->wakes == 0) return wl->each_ns;
   ready_ns = (int64_t)ready_since(ev, &runs);
   wl->owed_ns += ready_ns;
-  mean_ns = (ready_ns - wl->preempted_ns) / wl->wakes;
+  missing = (int64_t)runs_missing(wl); /* They have their part, too. */
+  mean_ns = (ready_ns - wl->preempted_ns) / (wl->wakes + missing);
   each_ns = mean_ns + (wl->owed_ns - mean_ns * wakes) / wl->wakes;
+  if (missing >= MISSING_MIN) {
+    wl->has_gap = 1;
+    each_ns = mean_ns;
+  }
   wl->each_ns = each_ns > 0 ? (uint64_t)each_ns : 0;
   wl->wakes = wl->preempted_ns = 0;
   wl->sched_ns = now_ns;
   return wl->each_ns;
 }
 
-/* Records are missing: the time without a processor is real time less CPU time. */
-static void resync(Event *ev, const WaitSwitch *last, uint64_t now_ns)
+/* Time without a processor since the last look that no record tells of: real time less CPU time. The
+** kernel tells how long the thread was ready meanwhile. n: records that are missing.
+*/
+static void settle(Event *ev, uint64_t n, uint64_t now_ns)
 {
   WaitLook *wl = waitlook_of(ev);
-  uint64_t runs, ready_ns = ready_since(ev, &runs), cpu_ns = thread_ns(ev->tid);
+  uint64_t cpu_ns = cpu_sofar(ev), ready_ns;
   uint64_t ran_ns = cpu_ns > wl->cpu_ns ? cpu_ns - wl->cpu_ns : 0;
-  uint64_t off_ns = wl->off_ns + (now_ns - wl->looked_ns), known_ns;
-  wl->is_off = 0;
-  if (last && !last->is_in) wait_begin(wl, last->ns, last->preempt);
-  known_ns = off_sofar(wl, now_ns) + ran_ns;
-  if (off_ns > known_ns) {
-    off_ns -= known_ns;
-    if (ready_ns > off_ns) ready_ns = off_ns;
-    sum_add(wl, &wl->ready, ready_ns, 0);
-    sum_add(wl, &wl->too_short, off_ns - ready_ns, runs);
+  uint64_t off_ns = wl->off_ns + (now_ns - wl->looked_ns);
+  uint64_t known_ns = off_sofar(wl, now_ns) + ran_ns;
+  wl->settled_ns = now_ns;
+  if (off_ns <= known_ns) return;
+  off_ns -= known_ns;
+  ready_ns = wl->owed_ns > 0 ? (uint64_t)wl->owed_ns : 0;
+  if (ready_ns > off_ns) ready_ns = off_ns;
+  wl->owed_ns -= (int64_t)ready_ns;
+  sum_add(wl, &wl->ready, ready_ns, 0);
+  sum_add(wl, &wl->lost, off_ns - ready_ns, n);
+}
+
+/* Records may be missing. is_told: the kernel says so. Else the ring was full: then the kernel says so
+** at the next record, which a thread that sleeps or ends does not write.
+*/
+static void find_loss(Event *ev, int is_told, uint64_t now_ns)
+{
+  WaitLook *wl = waitlook_of(ev);
+  WalkRegs regs;
+  uint64_t runs, missing, ready_ns = ready_since(ev, &runs);
+  wl->owed_ns += (int64_t)ready_ns;
+  if (runs) wl->each_ns = ready_ns / runs; /* Preempted or woken up: records do not tell. */
+  wl->wakes = wl->preempted_ns = 0;
+  wl->sched_ns = now_ns;
+  missing = runs_missing(wl);
+  if (!is_told && wl->has_sched && missing == 0 && thread_ns(ev->tid) != 0) return;
+  wl->missed += missing;
+  wl->in_ns = wl->last_ns = 0;
+  if (!is_told) {
+    wl->is_off = 0;
+    wl->is_settled = 1;
   }
+  settle(ev, missing, now_ns);
+  if (!wl->is_off &&
+      is_asleep(lj_waitproc_place(&wl->file, ev->tid, &wl->nr, &regs), ev->tid))
+    wait_begin(wl, now_ns, 0);
+}
+
+/* Note how long the thread has run, for its end. */
+static void note_run(WaitLook *wl, const WaitSwitch *sw)
+{
+  if (sw->is_in) wl->in_ns = sw->ns;
+  wl->last_ns = !sw->is_in && wl->in_ns ? sw->ns - wl->in_ns : 0;
+}
+
+/* The time of a record, or that up to which all is settled. */
+static uint64_t switch_ns(const WaitLook *wl, const WaitSwitch *sw)
+{
+  return sw->ns > wl->settled_ns ? sw->ns : wl->settled_ns;
 }
 
 static void take_switches(Event *ev, const WaitSwitch *list, int n, uint64_t now_ns)
@@ -236,17 +313,20 @@ static void take_switches(Event *ev, const WaitSwitch *list, int n, uint64_t now
   int64_t preempted_ns = 0, wakes = 0;
   int is_off = wl->is_off, preempted = wl->is_preempted, i;
   for (i = 0; i < n; i++) {
-    if (list[i].is_in && is_off && preempted)
-      preempted_ns += (int64_t)(list[i].ns - from_ns);
-    else if (list[i].is_in && is_off) wakes++;
+    uint64_t ns = switch_ns(wl, &list[i]);
+    if (list[i].is_in && is_off && preempted) preempted_ns += (int64_t)(ns - from_ns);
+    else if (list[i].is_in && is_off && ns > from_ns) wakes++;
+    wl->ins += list[i].is_in;
     is_off = !list[i].is_in;
     preempted = list[i].preempt;
-    from_ns = list[i].ns;
+    from_ns = ns;
+    note_run(wl, &list[i]);
   }
   each_ns = ready_of_each(ev, wakes, preempted_ns, now_ns);
   for (i = 0; i < n; i++) {
-    if (!list[i].is_in) wait_begin(wl, list[i].ns, list[i].preempt);
-    else if (wl->is_off) wait_end(ev, list[i].ns, each_ns);
+    uint64_t ns = switch_ns(wl, &list[i]);
+    if (!list[i].is_in) wait_begin(wl, ns, list[i].preempt);
+    else if (wl->is_off) wait_end(ev, ns, each_ns);
   }
 }
 
@@ -254,28 +334,26 @@ static void look_records(Event *ev, uint64_t now_ns)
 {
   WaitLook *wl = waitlook_of(ev);
   WaitSwitch list[WAITRING_RECORDS];
-  int lost, n;
+  int n, lost, is_told = 0, is_full = 0, is_new = 0, reads = 0;
+  wl->has_gap = 0;
   do {
     n = lj_waitring_read(&wl->ring, list, &lost);
-    if (lost) resync(ev, n ? &list[n - 1] : NULL, now_ns);
-    else if (n) take_switches(ev, list, n, now_ns);
-    if (lost || n) {
-      wl->idle = 0;
-      mark_look(ev, now_ns, thread_ns(ev->tid));
+    is_full |= wl->ring.was_full;
+    is_new |= n || lost;
+    if (n) take_switches(ev, list, n, now_ns);
+    if (lost && !wl->is_settled) { /* A wait may have ended meanwhile. */
+      is_told = 1;
+      wl->is_off = 0;
     }
-  } while (n == WAITRING_RECORDS);
+    if (lost) wl->is_settled = 0;
+  } while ((n == WAITRING_RECORDS || lost) && ++reads < READS_MAX);
+  if (is_told || is_full || wl->has_gap) find_loss(ev, is_told, now_ns);
+  if (!is_new) return;
+  wl->idle = 0;
+  mark_look(ev, now_ns, cpu_sofar(ev));
 }
 
 /* -- Looks by figures -------------------------------------------------------- */
-
-/* Does a thread sleep at this place? The kernel may hide the place, but not the state. */
-static int is_asleep(WaitPlaceKind place, int tid)
-{
-  char state;
-  if (place != WAITPLACE_HIDDEN) return place != WAITPLACE_RUNNING;
-  state = lj_osthread_state(tid);
-  return state == 'S' || state == 'D';
-}
 
 /* Waits of so much time since the last look. If the thread has got a processor n times, there were
 ** up to n + 1 of them. They share the time evenly.
@@ -482,5 +560,6 @@ void lj_waitlook_begin(Event *ev)
   wl->usual_ns = 2 * waitevent_threshold(&ev->spec);
   wl->long_256 = LONG_MOST; /* Unless the first wait is short. */
   wl->random = now_ns;
+  wl->first_runs = wl->sched.runs;
   if (!wl->is_off && is_asleep(place, ev->tid)) wait_begin(wl, now_ns, 0);
 }

@@ -44,6 +44,16 @@ typedef struct WaitLook {
   uint64_t end_ns; /* Without records: it may have left its processor so long before. */
   uint64_t off_ns; /* Time without a processor so far. */
   WaitSched sched;
+  /* Whether all records came, see find_loss. */
+  uint64_t first_runs; /* sched.runs when the ring was empty. */
+  uint64_t ins;        /* Records since then in which the thread got a processor. */
+  uint64_t missed;     /* Those that did not come, as far as known. */
+  int has_gap;         /* More runs than records: some did not come. */
+  int is_settled;      /* What is missing is in `lost` before the kernel says so. */
+  uint64_t
+    settled_ns; /* All time before is in a wait or in a sum, whatever records say later. */
+  uint64_t in_ns;   /* When it last got a processor; 0: not known. */
+  uint64_t last_ns; /* So long it ran then. */
   /* Time that the thread was ready after wake-ups, see ready_of_each. */
   uint64_t sched_ns;    /* When sched was read. */
   int64_t wakes;        /* Since then. */
@@ -61,6 +71,7 @@ typedef struct WaitLook {
   /* Waits that are over. */
   uint64_t told_off_ns; /* All time without a processor, in the stream or in a sum. */
   WaitSum too_short, ready;
+  WaitSum lost;       /* Time without a processor of which no record came. */
   uint64_t summed_ns; /* When sums last went into the stream. */
   /* See balance. */
   uint64_t since_ns, since_cpu_ns; /* Time and CPU time when it began. */

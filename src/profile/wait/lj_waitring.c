@@ -30,6 +30,8 @@ typedef struct SwitchRecord {
   uint64_t ns;
 } SwitchRecord;
 
+#define TRIES_MAX 100 /* Of a value that the kernel is writing. */
+
 static size_t page_size(void)
 {
   return (size_t)sysconf(_SC_PAGESIZE);
@@ -90,6 +92,27 @@ int lj_waitring_hasmore(const WaitRing *r)
   return ring_head(page) != page->data_tail;
 }
 
+uint32_t lj_waitring_pending(const WaitRing *r)
+{
+  const struct perf_event_mmap_page *page = (const struct perf_event_mmap_page *)r->map;
+  return (uint32_t)((ring_head(page) - page->data_tail) / sizeof(SwitchRecord));
+}
+
+/* The kernel writes it on another processor: `lock` changes meanwhile. */
+uint64_t lj_waitring_ran(const WaitRing *r)
+{
+  const struct perf_event_mmap_page *page = (const struct perf_event_mmap_page *)r->map;
+  uint64_t ns = 0;
+  uint32_t lock, tries;
+  for (tries = 0; tries < TRIES_MAX; tries++) {
+    lock = __atomic_load_n(&page->lock, __ATOMIC_ACQUIRE);
+    ns = __atomic_load_n(&page->time_running, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    if (!(lock & 1) && lock == __atomic_load_n(&page->lock, __ATOMIC_RELAXED)) break;
+  }
+  return ns;
+}
+
 /* Copy bytes of the ring, which may go around its end. */
 static void ring_copy(const WaitRing *r, uint64_t at, void *to, size_t n)
 {
@@ -100,13 +123,20 @@ static void ring_copy(const WaitRing *r, uint64_t at, void *to, size_t n)
   memcpy((char *)to + first, data, n - first);
 }
 
+/* The kernel never fills the last byte (perf_output_begin, CIRC_SPACE). */
+static int has_noroom(uint64_t head, uint64_t tail)
+{
+  return head - tail + sizeof(SwitchRecord) >= WAITRING_DATA;
+}
+
 int lj_waitring_read(WaitRing *r, WaitSwitch *list, int *lost)
 {
   struct perf_event_mmap_page *page = (struct perf_event_mmap_page *)r->map;
   uint64_t head = ring_head(page), tail = page->data_tail;
   int n = 0;
   *lost = 0;
-  while (tail < head && n < WAITRING_RECORDS) {
+  r->was_full = has_noroom(head, tail);
+  while (tail < head && n < WAITRING_RECORDS && !*lost) {
     SwitchRecord rec;
     ring_copy(r, tail, &rec.head, sizeof(rec.head));
     if (rec.head.size < sizeof(rec.head)) { /* The kernel never writes that. */

@@ -24,7 +24,8 @@ typedef struct WaitSwitch {
 
 /* Clear it before use. */
 typedef struct WaitRing {
-  void *map; /* Mapped ring, NULL: there is none. A child of fork() does not have it. */
+  void *map;    /* Mapped ring, NULL: there is none. A child of fork() does not have it. */
+  int was_full; /* Before the last read: the kernel may have dropped records since then. */
 } WaitRing;
 
 /* Open the ring of a thread. It needs no descriptor once it is open. Returns 0 or an errno: ENOBUFS
@@ -36,8 +37,17 @@ LJ_FUNC void lj_waitring_close(WaitRing *r);
 /* Has the thread switched since the last record that was taken? */
 LJ_FUNC int lj_waitring_hasmore(const WaitRing *r);
 
-/* Take the oldest records. *lost: records are missing among them, or are not switches. Returns
-** their number, WAITRING_RECORDS if there may be more.
+/* Upper bound of the records that are not taken yet. */
+LJ_FUNC uint32_t lj_waitring_pending(const WaitRing *r);
+
+/* Time that the thread has run since the open, up to when it last got a processor: perf_event_open(2),
+** time_running. It stays when the thread has ended.
+*/
+LJ_FUNC uint64_t lj_waitring_ran(const WaitRing *r);
+
+/* Take the oldest records, up to a place where some are missing: then *lost is set. The kernel says
+** so at its next record only, so a full ring says nothing: see was_full. Returns their number. There
+** may be more if it is WAITRING_RECORDS, or if *lost is set.
 */
 LJ_FUNC int lj_waitring_read(WaitRing *r, WaitSwitch *list, int *lost);
 

@@ -30,11 +30,14 @@ local function duration(seconds)
   return ("%.2g s"):format(seconds)
 end
 
+-- Returns the seconds of a thread in all states.
+local function seconds_of(thread) return thread.on + thread.waiting + thread.runnable + thread.lost end
+
 -- Returns how the time of a thread was spent, or nil.
 local function shares(thread)
-  local list, all = {}, thread.on + thread.waiting + thread.runnable
+  local list, all = {}, seconds_of(thread)
   for _, pair in ipairs { { thread.on, "on CPU" }, { thread.waiting, "waiting" },
-			  { thread.runnable, "without a processor" } } do
+			  { thread.runnable, "without a processor" }, { thread.lost, "unknown, as records are lost" } } do
     local percent = 100 * pair[1] / math.max(all, 1e-9)
     if percent >= 1 then list[#list + 1] = ("%.0f %% %s"):format(percent, pair[2]) end
   end
@@ -71,7 +74,7 @@ local function state_text(thread)
   local times = thread.on and not thread.has_ended and shares(thread)
   if state == "unknown" then return ("no stack: %s%s"):format(why_no_stack(thread), times and "; " .. times or "") end
   if state == "running" then return times and "running; " .. times or "running" end
-  if thread.seconds >= ALL * (thread.on + thread.waiting + thread.runnable) then
+  if thread.seconds >= ALL * seconds_of(thread) then
     return ("waiting: %s, for at least %s"):format(what, duration(thread.seconds))
   end
   return ("waiting: %s, for %s%s"):format(what, duration(thread.seconds), times and "; " .. times or "")
@@ -128,7 +131,8 @@ local function thread_json(thread)
   local out = { ('"tid":%.0f,"name":%s,"state":"%s"'):format(thread.tid, str(thread.name or "?"), state) }
   if what then out[#out + 1] = ('"waits_for":%s,"waited":%.6f'):format(str(what), thread.seconds) end
   if thread.on then
-    out[#out + 1] = ('"on_cpu":%.6f,"waiting":%.6f,"runnable":%.6f'):format(thread.on, thread.waiting, thread.runnable)
+    out[#out + 1] = ('"on_cpu":%.6f,"waiting":%.6f,"runnable":%.6f,"lost":%.6f')
+      :format(thread.on, thread.waiting, thread.runnable, thread.lost)
   end
   if state == "unknown" then out[#out + 1] = '"stack_unknown":' .. str(why_no_stack(thread)) end
   local frames = {}

@@ -1,8 +1,8 @@
 ----------------------------------------------------------------------------
 -- Activity: what threads did over time, in steps of equal length.
 --
--- Of sums of real time only. A thread has its time in each state of sysprof.model.threadstates by
--- step. The steps get twice as long when a profile outlasts them. So memory grows neither with
+-- Of sums of real time only. A thread has its time on CPU, waiting and runnable by step; lost time
+-- is in none. The steps get twice as long when a profile outlasts them. So memory grows neither with
 -- time nor with threads: 24 KiB for each of the first threads.
 ----------------------------------------------------------------------------
 
@@ -76,6 +76,7 @@ local function add_sample(self, profile, slot, now, weight)
   end
   if weight == 0 or not is_part then return end
   local us, state = weight * units.of(event.unit).ns / 1000, threadstates.of(profile, slot)
+  if state == threadstates.LOST then return end
   local track, from = track_of(self, profile.thread), now - us
   if not track then return end
   if threadstates.is_sum(profile, slot) then

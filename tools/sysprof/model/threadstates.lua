@@ -1,5 +1,5 @@
 ----------------------------------------------------------------------------
--- States of threads: on CPU, waiting, runnable.
+-- States of threads: on CPU, waiting, runnable, or lost: nobody knows whether it waited.
 --
 -- A sample of real time is of a thread without a processor. Its leaf says whether the thread
 -- could have run. Other samples are of threads that run.
@@ -10,8 +10,11 @@ local units = require("sysprof.model.units")
 
 local threadstates = {}
 
-threadstates.ON, threadstates.WAITING, threadstates.RUNNABLE = 1, 2, 3
-threadstates.NAMES = { "on CPU", "waiting", "runnable" }
+threadstates.ON, threadstates.WAITING, threadstates.RUNNABLE, threadstates.LOST = 1, 2, 3, 4
+threadstates.NAMES = { "on CPU", "waiting", "runnable", "lost" }
+
+local OF_WORK = { [G.SPF_WORK_READY] = threadstates.RUNNABLE, [G.SPF_WORK_LOST] = threadstates.LOST }
+local IS_SUM = { [G.SPF_WORK_READY] = true, [G.SPF_WORK_SHORT] = true, [G.SPF_WORK_LOST] = true }
 
 -- Returns SPF_WORK_* of the leaf of the samples of a slot, or nil.
 local function leaf_work(profile, slot)
@@ -23,18 +26,17 @@ end
 -- Returns the state of the thread in the samples of a slot.
 function threadstates.of(profile, slot)
   if not units.of(profile.slots:event(slot).unit).by_others then return threadstates.ON end
-  return leaf_work(profile, slot) == G.SPF_WORK_READY and threadstates.RUNNABLE or threadstates.WAITING
+  return OF_WORK[leaf_work(profile, slot)] or threadstates.WAITING
 end
 
 -- Whether a sample of a slot stands for many waits, or for ready time, of up to a second.
 function threadstates.is_sum(profile, slot)
-  local work = leaf_work(profile, slot)
-  return work == G.SPF_WORK_READY or work == G.SPF_WORK_SHORT
+  return IS_SUM[leaf_work(profile, slot)] == true
 end
 
 -- Returns the sums of the weights of an event by state, in its unit.
 function threadstates.sums(profile, event)
-  local slots, sums = profile.slots, { 0, 0, 0 }
+  local slots, sums = profile.slots, { 0, 0, 0, 0 }
   for i = 1, slots:count() do
     local factor = event.members[slots:event(i)]
     if factor then

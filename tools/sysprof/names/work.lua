@@ -38,6 +38,7 @@ namer[G.SPF_WORK_FAULT] = function() return "[page fault]" end
 namer[G.SPF_WORK_READY] = function() return "[runnable]" end
 namer[G.SPF_WORK_SHORT] = function() return "[short waits]" end
 namer[G.SPF_WORK_BUSY] = function() return "[thread busy]" end
+namer[G.SPF_WORK_LOST] = function() return "[waits lost]" end
 
 local UNSEEN = {
   [G.SPF_UNSEEN_LATE] = "seen too late",
@@ -72,7 +73,8 @@ end
 
 -- Whether it is something that a thread waits for.
 function work.is_wait(what, arg)
-  return what >= G.SPF_WORK_WAIT and not (what == G.SPF_WORK_UNSEEN and arg == G.SPF_UNSEEN_NO_TICK)
+  return what >= G.SPF_WORK_WAIT and what ~= G.SPF_WORK_LOST and
+	 not (what == G.SPF_WORK_UNSEEN and arg == G.SPF_UNSEEN_NO_TICK)
 end
 
 -- Returns the name of work SPF_WORK_* with its argument.

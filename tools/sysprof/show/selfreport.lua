@@ -129,7 +129,9 @@ end
 local function states_text(profile, e)
   local parts, unit = {}, units.of(e.unit)
   for state, sum in ipairs(threadstates.sums(profile, e)) do
-    parts[state] = ("%s %s"):format(unit.total(sum), threadstates.NAMES[state])
+    if state ~= threadstates.LOST or sum > 0 then
+      parts[state] = ("%s %s"):format(unit.total(sum), threadstates.NAMES[state])
+    end
   end
   return ": " .. table.concat(parts, ", ")
 end

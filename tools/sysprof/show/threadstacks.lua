@@ -15,7 +15,10 @@ local view = require("sysprof.show.view")
 
 local WORK = G.SPF_FRAME_WORK
 
-local HAS_NO_STACK = { [G.SPF_WORK_READY] = true, [G.SPF_WORK_SHORT] = true, [G.SPF_WORK_UNSEEN] = true }
+local HAS_NO_STACK = { [G.SPF_WORK_READY] = true, [G.SPF_WORK_SHORT] = true, [G.SPF_WORK_UNSEEN] = true,
+		       [G.SPF_WORK_LOST] = true }
+local KEYS = { [threadstates.ON] = "on", [threadstates.WAITING] = "waiting", [threadstates.RUNNABLE] = "runnable",
+	       [threadstates.LOST] = "lost" }
 local SHORT = "short"
 local IS_LUA = { lua = true, compiled = true, builtin = true }
 
@@ -68,7 +71,7 @@ local function samplers_of(profile)
 end
 
 -- Returns the samples of the threads: a list of
---   tid, name, on, waiting, runnable   see threadstacks.of()
+--   tid, name, on, waiting, runnable, lost   see threadstacks.of()
 --   samplers                           number of VMs that have sampled it
 --   unseen                             seconds of waits without a stack, by the reason
 --   samples                            those with a stack in order of time, { slot =, seconds = }
@@ -78,12 +81,11 @@ local function count(profile)
     local its, unit = slots:thread(slot), units.of(slots:event(slot).unit)
     local thread = by_tid[its.tid]
     if not thread then
-      thread = { tid = its.tid, name = its.name, on = 0, waiting = 0, runnable = 0,
+      thread = { tid = its.tid, name = its.name, on = 0, waiting = 0, runnable = 0, lost = 0,
 		 samplers = samplers[its.tid] or 1, unseen = {}, samples = {} }
       by_tid[its.tid], list[#list + 1] = thread, thread
     end
-    local state, seconds = threadstates.of(profile, slot), weight * (unit.ns or 0) / 1e9
-    local key = state == threadstates.ON and "on" or state == threadstates.WAITING and "waiting" or "runnable"
+    local key, seconds = KEYS[threadstates.of(profile, slot)], weight * (unit.ns or 0) / 1e9
     thread[key] = thread[key] + seconds / thread.samplers
     local work, reason = leaf_work(profile, slot)
     if key == "waiting" and HAS_NO_STACK[work] then
@@ -123,7 +125,7 @@ end
 
 -- Returns the threads of a profile with a timeline, and its real time in seconds. A thread has:
 --   tid, name                 as in the profile
---   on, waiting, runnable     seconds in these states
+--   on, waiting, runnable, lost   seconds in these states
 --   frames                    of its last stack, innermost first: { text =, kind =, file =, line =, module = }
 --   wait, seconds             what it waits for there, and how long, or nil
 --   has_lua                   whether Lua frames are in the stack

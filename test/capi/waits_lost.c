@@ -1,0 +1,126 @@
+/* TIMEOUT: 300
+** Threads that switch faster than the profiler can follow: time of which no record came is lost. It is
+** not runnable, and no wait. All of a thread's time adds up to real time. The kernel's figures (schedstat) are the truth.
+*/
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <pthread.h>
+#include <poll.h>
+#include <sys/prctl.h>
+
+#include "wait_checks.h"
+
+#define SECONDS  3
+#define PAIRS    2  /* Of threads that wake each other, */
+#define SLEEPERS 24 /* beside threads that keep the profiler busy. */
+#define THREADS  (2 * PAIRS + SLEEPERS)
+/* The end of a thread is seen by the next look, of up to 50 ms, on a busy machine later. */
+#define END_NS 100e6
+/* One percent of the time, and a look of a thread that just switches. */
+#define SLACK (0.01 * SECONDS * 1e9 + 10e6)
+
+static volatile int over;
+static int pipes[2 * PAIRS][2];
+static pthread_barrier_t begun;
+
+typedef struct Figures {
+  double end_ns, delay_ns; /* When it ended, and how long it was ready so far. */
+} Figures;
+
+static Figures figures[THREADS];
+
+/* Figures of the calling thread (Documentation/scheduler/sched-stats.rst). */
+static double delay_ns(void)
+{
+  unsigned long long cpu = 0, delay = 0;
+  FILE *f = fopen("/proc/thread-self/schedstat", "r");
+  REQUIRE(f && fscanf(f, "%llu %llu", &cpu, &delay) == 2);
+  fclose(f);
+  return (double)delay;
+}
+
+/* The first pair ends early. */
+static int is_over(size_t i, double from)
+{
+  return over || (i < 2 && real_ns() - from > SECONDS * 0.5e9);
+}
+
+static void *thread_of(void *arg)
+{
+  size_t i = *(size_t *)arg;
+  char name[16], byte = 0;
+  double from, delay;
+  snprintf(name, sizeof(name), "thread-%zu-", i);
+  prctl(PR_SET_NAME, name);
+  pthread_barrier_wait(&begun);
+  from = real_ns();
+  delay = delay_ns();
+  if (i < 2 * PAIRS) {
+    if (i % 2 == 0) REQUIRE(write(pipes[i][1], &byte, 1) == 1);
+    while (read(pipes[i][0], &byte, 1) == 1 && write(pipes[i ^ 1][1], &byte, 1) == 1)
+      if (is_over(i, from)) break;
+    close(pipes[i ^ 1][1]); /* Its partner ends, too. */
+  } else {
+    while (!over) usleep(i < 2 * PAIRS + 3 ? 300 : 2500 * (1 + i % 8));
+  }
+  figures[i].delay_ns = delay_ns() - delay;
+  figures[i].end_ns = real_ns();
+  return NULL;
+}
+
+static void check_thread(const Sink *sink, size_t i, double from_ns, double to_ns)
+{
+  char option[64], *text;
+  double sum, ready, lost, real = figures[i].end_ns < to_ns ? figures[i].end_ns : to_ns;
+  real -= from_ns;
+  snprintf(option, sizeof(option), "--format=folded --thread=thread-%zu-", i);
+  CHECK_EQ(session_parse(sink->bytes, sink->len, option, &text), 0);
+  sum = folded_sum(text, "", "");
+  ready = folded_sum(text, "[runnable]", "");
+  lost = folded_sum(text, "[waits lost]", "");
+  if (sum < real - SLACK - END_NS || sum > real + SLACK + END_NS)
+    CHECK(!"the time of a thread is not real time");
+  if (ready > figures[i].delay_ns + SLACK)
+    CHECK(!"more time is runnable than the kernel says");
+  if (ready + lost < figures[i].delay_ns - SLACK)
+    CHECK(!"less time is runnable than the kernel says");
+  printf(
+    "thread %2zu: %7.1f of %7.1f ms, %6.1f runnable (%.1f by the kernel), %6.1f lost\n", i,
+    sum / 1e6, real / 1e6, ready / 1e6, figures[i].delay_ns / 1e6, lost / 1e6);
+  free(text);
+}
+
+int main(void)
+{
+  lua_State *L = session_vm();
+  Sink sink;
+  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
+  pthread_t thread[THREADS];
+  size_t number[THREADS], i;
+  double from, to;
+  signal(SIGPIPE, SIG_IGN);
+  for (i = 0; i < 2 * PAIRS; i++) REQUIRE(pipe(pipes[i]) == 0);
+  opt.clocks = "wall";
+  opt.interval_ns = 10000000;
+  opt.threads = LUAM_SYSPROF_THREADS_ALL;
+  REQUIRE(pthread_barrier_init(&begun, NULL, THREADS + 1) == 0);
+  for (i = 0; i < THREADS; i++) {
+    number[i] = i;
+    REQUIRE(pthread_create(&thread[i], NULL, thread_of, &number[i]) == 0);
+  }
+  REQUIRE(luaM_sysprof_start(L, &opt) == PROFILE_SUCCESS);
+  usleep(100000); /* All threads are found. */
+  pthread_barrier_wait(&begun);
+  from = real_ns();
+  sleep(SECONDS);
+  to = real_ns();
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  over = 1;
+  for (i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
+  for (i = 0; i < THREADS; i++) check_thread(&sink, i, from - 100e6, to);
+  sink_free(&sink);
+  lua_close(L);
+  return check_status();
+}
