@@ -97,12 +97,11 @@ __attribute__((noreturn)) static void live_and_end(Plan *plan)
   int i;
   REQUIRE(L != NULL);
   luaL_openlibs(L);
-  storm_do(L, "if not pcall(misc.sysprof.live) then error('not live') end");
-  victim = getpid();
   snprintf(code, sizeof(code),
 	   "assert(misc.sysprof.start { mode = 'C', hz = 10000, path = 'exit.bin', %s })",
 	   options[storm_random(&plan->random) % 6]);
   storm_do(L, code);
+  storm_do(L, "assert(misc.sysprof.live())"); /* A client may record from now on. */
   for (i = 0; i < COMPUTERS; i++) storm_thread(computes, (void *)(uintptr_t)i, 0);
   storm_thread(forks, &plan->random, 0);
   storm_thread(opens, NULL, 0);
