@@ -82,6 +82,15 @@ static void handler_add(SignalHandler handler)
   }
 }
 
+void lj_ossignal_action(SignalHandler handler, struct sigaction *sa)
+{
+  memset(sa, 0, sizeof(*sa));
+  sa->sa_sigaction = handler;
+  sa->sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  memcpy(&sa->sa_mask, &(SignalMask){ OSSIGNAL_BLOCKED }, sizeof(SignalMask));
+  handler_add(handler);
+}
+
 /* The C library adds the return address, and takes its own signals out of the mask: put
 ** them back. Without the system call, or with another library in between, they stay out.
 */
@@ -89,11 +98,7 @@ int lj_ossignal_install(int signo, SignalHandler handler)
 {
   struct sigaction sa;
   KernelAction action;
-  memset(&sa, 0, sizeof(sa));
-  sa.sa_sigaction = handler;
-  sa.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-  memcpy(&sa.sa_mask, &(SignalMask){ OSSIGNAL_BLOCKED }, sizeof(SignalMask));
-  handler_add(handler);
+  lj_ossignal_action(handler, &sa);
   if (sigaction(signo, &sa, NULL) != 0) return -1;
   if (syscall(SYS_rt_sigaction, signo, NULL, &action, sizeof(SignalMask)) == 0 &&
       action.handler == handler) {
@@ -104,13 +109,23 @@ int lj_ossignal_install(int signo, SignalHandler handler)
   return 0;
 }
 
-int lj_ossignal_isprograms(const struct sigaction *sa)
+static int has_handler(const struct sigaction *sa)
+{
+  return sa->sa_handler != SIG_DFL && sa->sa_handler != SIG_IGN;
+}
+
+int lj_ossignal_isours(const struct sigaction *sa)
 {
   int i;
-  if (sa->sa_handler == SIG_DFL || sa->sa_handler == SIG_IGN) return 0;
+  if (!has_handler(sa)) return 0;
   for (i = 0; i < HANDLERS_MAX; i++)
-    if (sa->sa_sigaction == relaxed_get(&handlers[i])) return 0;
-  return 1;
+    if (sa->sa_sigaction == relaxed_get(&handlers[i])) return 1;
+  return 0;
+}
+
+int lj_ossignal_isprograms(const struct sigaction *sa)
+{
+  return has_handler(sa) && !lj_ossignal_isours(sa);
 }
 
 void lj_ossignal_name(int signo, char *name)

@@ -32,10 +32,16 @@ LJ_FUNC int lj_ossignal_timer(clockid_t clock, int tid, int signo, uintptr_t val
 /* Is handler installed for a signal? 1 or 0, or -1 and errno. *now gets the action. */
 LJ_FUNC int lj_ossignal_ishandler(int signo, SignalHandler handler, struct sigaction *now);
 
+/* The action that lj_ossignal_install sets. The handler counts as ours from now on. */
+LJ_FUNC void lj_ossignal_action(SignalHandler handler, struct sigaction *sa);
+
 /* Install a handler of ours that runs with OSSIGNAL_BLOCKED. Returns 0, or -1 and errno. */
 LJ_FUNC int lj_ossignal_install(int signo, SignalHandler handler);
 
-/* Does an action have a handler that lj_ossignal_install did not install? */
+/* Does an action have a handler of ours, which lj_ossignal_install installs? */
+LJ_FUNC int lj_ossignal_isours(const struct sigaction *sa);
+
+/* Does an action have a handler of the program? */
 LJ_FUNC int lj_ossignal_isprograms(const struct sigaction *sa);
 
 /* Name of a signal, such as SIGPROF, into name[OSSIGNAL_NAME_MAX]. */

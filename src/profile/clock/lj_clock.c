@@ -282,6 +282,15 @@ void lj_clock_close(Clock *c)
   errno = err;
 }
 
+int lj_clock_sharesignal(int signo, SignalHandler handler, struct sigaction *old)
+{
+  int done;
+  lj_oslock_take(&clock_lock);
+  done = lj_clockaction_share(signo, handler, old);
+  lj_oslock_drop(&clock_lock);
+  return done;
+}
+
 /* -- jit.profile ------------------------------------------------------------- */
 
 static Clock jitp_clock;

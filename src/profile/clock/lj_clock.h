@@ -14,6 +14,7 @@
 
 #include "lj_def.h"
 #include "profile/clock/lj_clockops.h"
+#include "profile/base/lj_ossignal.h"
 
 /* Create a clock of a thread of this process and install the signal handler. The caller
 ** has set sample, owner and signo. The kind CLOCK_CPU becomes the kind that was
@@ -36,6 +37,9 @@ LJ_FUNC void lj_clock_revive(Clock *c);
 ** thread; no tick follows.
 */
 LJ_FUNC void lj_clock_close(Clock *c);
+
+/* lj_clockaction_share, from any thread. */
+LJ_FUNC int lj_clock_sharesignal(int signo, SignalHandler handler, struct sigaction *old);
 
 /* Start and stop a clock for jit.profile, interval in milliseconds. Start returns 0 if
 ** sysprof runs.

@@ -145,8 +145,10 @@ static void handler_restore(int signo)
 {
   struct sigaction now;
   if (lj_clockforeign_isreset(signo)) actions[signo].oldsa.sa_handler = SIG_DFL;
-  if (lj_ossignal_ishandler(signo, lj_clocksig_handler, &now) == 1)
-    sigaction(signo, &actions[signo].oldsa, NULL);
+  if (lj_ossignal_ishandler(signo, lj_clocksig_handler, &now) != 1) return;
+  if (lj_ossignal_isours(&actions[signo].oldsa))
+    lj_ossignal_install(signo, actions[signo].oldsa.sa_sigaction);
+  else sigaction(signo, &actions[signo].oldsa, NULL);
 }
 
 int lj_clockaction_isshared(int signo)
@@ -175,6 +177,20 @@ void lj_clockaction_done(const Clock *c, int own)
   relaxed_set(&inuse, inuse & ~ossignal_bit(signo));
   if (c->ops->issignal && lj_ossigmask_isshared(signo)) return;
   if (!actions[signo].closed_elsewhere || !any_haspending(signo)) handler_restore(signo);
+}
+
+int lj_clockaction_share(int signo, SignalHandler handler, struct sigaction *old)
+{
+  struct sigaction sa;
+  int is_ours = lj_ossignal_ishandler(signo, lj_clocksig_handler, old);
+  if (is_ours < 0) return -1;
+  if (is_ours) *old = actions[signo].oldsa;
+  if (lj_ossignal_isprograms(old)) return 0;
+  if (!is_ours) return lj_ossignal_install(signo, handler) == 0 ? 1 : -1;
+  lj_ossignal_action(handler, &sa);
+  actions[signo].oldsa = sa;
+  lj_clockforeign_setaction(signo, &sa);
+  return 1;
 }
 
 void lj_clockaction_forget(void)

@@ -38,6 +38,12 @@ LJ_FUNC int lj_clockaction_ispending(const Clock *c);
 */
 LJ_FUNC void lj_clockaction_done(const Clock *c, int own);
 
+/* Install a handler of ours for the signals of other senders than clocks. If clocks use the signal, theirs
+** calls it, as a handler of the program. *old gets the program's action. Returns 1; 0 if the program has a
+** handler; or -1 and errno.
+*/
+LJ_FUNC int lj_clockaction_share(int signo, SignalHandler handler, struct sigaction *old);
+
 /* In a child of fork(): restore all actions. */
 LJ_FUNC void lj_clockaction_forget(void);
 

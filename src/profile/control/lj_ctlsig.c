@@ -24,6 +24,7 @@
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 
+#include "profile/clock/lj_clock.h"
 #include "profile/control/lj_ctlsig.h"
 #include "profile/control/lj_ctlstack.h"
 #include "profile/session/lj_safepoint.h"
@@ -135,11 +136,14 @@ const char *lj_ctlsig_install(int signo)
   is_ours = lj_ossignal_ishandler(signo, control_signal, &sa);
   if (is_ours < 0) return strerror(errno);
   if (is_ours) return NULL;
-  if ((sa.sa_flags & SA_SIGINFO) || (sa.sa_handler != SIG_DFL && sa.sa_handler != SIG_IGN))
+  switch (lj_clock_sharesignal(signo, control_signal, &sa)) {
+  case 1: break;
+  case 0:
     return "the program has a handler for this signal; choose another signal such as "
 	   "SIGRTMIN+3, or a file";
+  default: return strerror(errno);
+  }
   signals[signo].oldsa = sa;
-  if (lj_ossignal_install(signo, control_signal) != 0) return strerror(errno);
   signals[signo].installed = 1;
   return NULL;
 }
