@@ -5,6 +5,8 @@
 
 #include "storm.h"
 
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "live_client.h"
@@ -22,8 +24,14 @@ typedef struct Plan {
   double at; /* When it ends. */
 } Plan;
 
-static _Atomic long victim; /* That clients ask; 0: none. */
-static _Atomic uint64_t asked;
+/* Of all processes. */
+static struct {
+  _Atomic long victim; /* That the client asks; 0: none. */
+  _Atomic uint64_t asked;
+} * all;
+
+/* A fork while another thread is in exit() gives the child a lock of the C library that nobody frees. */
+static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
 
 /* -- The process that ends ------------------------------------------------------ */
 
@@ -40,9 +48,12 @@ static void *forks(void *arg)
   uint32_t x = *(uint32_t *)arg | 1;
   for (;;) {
     int by_exit = (int)(storm_random(&x) & 1);
-    pid_t pid = fork();
+    pid_t pid;
+    if (by_exit) pthread_mutex_lock(&ending);
+    pid = fork();
     if (pid == 0 && by_exit) exit(0);
     if (pid == 0) _exit(0);
+    if (by_exit) pthread_mutex_unlock(&ending);
     if (pid > 0) waitpid(pid, NULL, 0);
     storm_nap(storm_random(&x) % 3000 * 1e-6);
   }
@@ -81,6 +92,7 @@ static void *ends(void *arg)
 {
   const Plan *plan = (const Plan *)arg;
   storm_nap(plan->at - storm_now());
+  pthread_mutex_lock(&ending);
   exit(STATUS);
 }
 
@@ -110,6 +122,7 @@ __attribute__((noreturn)) static void live_and_end(Plan *plan)
   do {
     storm_do(L, "local s = 0 for i = 1, 1e5 do s = s + #tostring(i) end");
   } while (plan->end == END_THREAD || storm_now() < plan->at);
+  pthread_mutex_lock(&ending);
   switch (plan->end) {
   case END_LUA: storm_do(L, "os.exit(7, true)"); break;
   case END_FINALIZER:
@@ -125,24 +138,26 @@ __attribute__((noreturn)) static void live_and_end(Plan *plan)
 
 /* -- The storm ------------------------------------------------------------------- */
 
-static void *asks(void *arg)
+/* The client is a process of its own, which has no thread. */
+__attribute__((noreturn)) static void ask(void)
 {
   static const char *const requests[] = { "info", "dump", "record\nduration_ns=1000000",
 					  "stop" };
-  uint32_t x = (uint32_t)(uintptr_t)arg | 1;
-  while (!storm_over) {
+  uint32_t x = (uint32_t)getpid() | 1;
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  for (;;) {
     const char *request = requests[storm_random(&x) % 4];
-    int file = live_file(), fd = victim ? live_connect((pid_t)victim) : -1;
+    long pid = all->victim;
+    int file = live_file(), fd = pid ? live_connect((pid_t)pid) : -1;
     if (fd >= 0) {
       live_send(fd, request, strlen(request), file, 1);
       if (storm_random(&x) & 1) (void)live_answer(fd);
       close(fd);
-      asked++;
+      all->asked++;
     }
     close(file);
     storm_nap(storm_random(&x) % 2000 * 1e-6);
   }
-  return NULL;
 }
 
 /* Wait for the end of a process. Returns its status, or -1. */
@@ -162,8 +177,11 @@ int main(int argc, char **argv)
   lua_State *L = storm_open(argc, argv);
   uint32_t x = (uint32_t)getpid() | 1;
   uint64_t ended = 0;
-  pthread_t client = storm_thread(asks, &x, 0);
-  storm_thread(storm_watch, NULL, 1);
+  pid_t client;
+  all = mmap(NULL, sizeof(*all), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(all != MAP_FAILED);
+  client = fork();
+  if (client == 0) ask();
   storm_vm = storm_actor("the parent");
   while (storm_now() < storm_end) {
     Plan plan;
@@ -176,9 +194,9 @@ int main(int argc, char **argv)
     pid = fork();
     REQUIRE(pid >= 0);
     if (pid == 0) live_and_end(&plan);
-    victim = pid;
+    all->victim = pid;
     status = status_of(pid);
-    victim = 0;
+    all->victim = 0;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != STATUS)
       storm_fail("process %d, end %d: status 0x%x", (int)pid, plan.end, (unsigned)status);
     storm_samples += storm_count(L, "storm.read('exit.bin')");
@@ -186,9 +204,9 @@ int main(int argc, char **argv)
     storm_vm->count++;
     ended++;
   }
-  storm_over = 1;
-  REQUIRE(pthread_join(client, NULL) == 0);
+  REQUIRE(waitpid(client, NULL, WNOHANG) == 0); /* Each answer came in time. */
+  kill(client, SIGKILL);
   lua_close(L);
   return storm_close("%llu processes ended, %llu requests", (unsigned long long)ended,
-		     (unsigned long long)asked);
+		     (unsigned long long)all->asked);
 }
