@@ -118,14 +118,14 @@ static void test_hangs(lua_State *L)
   /* The writer's thread may get a processor later. */
   while (!hanging && time(NULL) <= deadline) session_work(L);
   CHECK(hanging);
-  writes = sink.writes;
+  writes = sink_writes(&sink);
   use_another();
   fork_and_use();
   work(L, 50, 0);
-  CHECK_EQ(sink.writes, writes);
+  CHECK_EQ(sink_writes(&sink), writes);
   hang = 0;
   work(L, 0, 1000);
-  CHECK(sink.writes > writes);
+  CHECK(sink_writes(&sink) > writes);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   r = report(L);
   check_stream(sink.bytes, sink.len, r.samples - r.lost_queue - r.lost_buffer);
@@ -203,7 +203,7 @@ static void test_fails(lua_State *L, int flush)
   session_run(L, 1200);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRIO);
   CHECK_EQ(errno, ENOSPC);
-  CHECK_EQ(sink.writes, 2); /* Not asked again. */
+  CHECK_EQ(sink_writes(&sink), 2); /* Not asked again. */
   r = report(L);
   CHECK_EQ(r.lost_writer + r.lost_queue + r.lost_buffer, r.samples);
   sink_free(&sink);

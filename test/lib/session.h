@@ -58,6 +58,12 @@ static inline size_t sink_writer(const void **data, size_t len, void *ctx)
   return len;
 }
 
+/* While another thread writes. */
+static inline int sink_writes(const Sink *sink)
+{
+  return __atomic_load_n(&sink->writes, __ATOMIC_SEQ_CST);
+}
+
 static inline int sink_on_stop(void *ctx, uint8_t *buf)
 {
   Sink *sink = (Sink *)ctx;
