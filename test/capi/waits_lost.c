@@ -21,7 +21,7 @@
 /* One percent of the time, and a look of a thread that just switches. */
 #define SLACK (0.01 * SECONDS * 1e9 + 10e6)
 
-static volatile int over;
+static _Atomic int over;
 static int pipes[2 * PAIRS][2];
 static pthread_barrier_t begun;
 
