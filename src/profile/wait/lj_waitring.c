@@ -106,8 +106,7 @@ uint64_t lj_waitring_ran(const WaitRing *r)
   uint32_t lock, tries;
   for (tries = 0; tries < TRIES_MAX; tries++) {
     lock = __atomic_load_n(&page->lock, __ATOMIC_ACQUIRE);
-    ns = __atomic_load_n(&page->time_running, __ATOMIC_RELAXED);
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    ns = __atomic_load_n(&page->time_running, __ATOMIC_ACQUIRE);
     if (!(lock & 1) && lock == __atomic_load_n(&page->lock, __ATOMIC_RELAXED)) break;
   }
   return ns;
