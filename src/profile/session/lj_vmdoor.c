@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "profile/base/lj_relaxed.h"
+#include "profile/session/lj_handover.h"
 #include "profile/session/lj_sampler.h"
 #include "profile/session/lj_vmdoor.h"
 
@@ -40,9 +41,17 @@ static Event *door_enter(EventDoor *door, const SourceOps *ops)
   return NULL;
 }
 
+/* A compiled loop that samples itself may not reach a safe point for long, and its samples fill the
+** queue. Here the VM's thread may write them, too. A profile with FLUSH_VM has one session.
+*/
 static void door_leave(EventDoor *door)
 {
-  lj_vmgate_leave(gate_of(door));
+  VmGate *gate = gate_of(door);
+  VmReader *first = __atomic_load_n(&gate->first, __ATOMIC_SEQ_CST);
+  if (first && sampler_of_reader(first)->opt->flush == LUAM_SYSPROF_FLUSH_VM &&
+      vmgate_runson(gate, first->tid))
+    lj_handover_drain(sampler_of_reader(first));
+  lj_vmgate_leave(gate);
 }
 
 static int door_isours(EventDoor *door)
