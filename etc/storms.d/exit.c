@@ -1,6 +1,6 @@
 /*
 ** Storm of etc/storms: processes end beside threads that compute, wait, fork and close VMs, and
-** beside clients, while all are sampled. Each ends as it should, and leaves a whole profile.
+** beside clients, while all are sampled. Each ends with its status, and leaves a whole profile.
 */
 
 #include "storm.h"
@@ -160,16 +160,25 @@ __attribute__((noreturn)) static void ask(void)
   }
 }
 
-/* Wait for the end of a process. Returns its status, or -1. */
+/* Wait for the end of a process; -1: of any child. Returns its status, or -1 if there is none. */
 static int status_of(pid_t pid)
 {
   double until = storm_now() + GIVE_UP_S;
   int status;
-  while (waitpid(pid, &status, WNOHANG) == 0) {
+  pid_t got;
+  while ((got = waitpid(pid, &status, WNOHANG)) == 0) {
     if (storm_now() > until) storm_fail("hang: process %d does not end", (int)pid);
     storm_nap(1e-3);
   }
-  return status;
+  return got > 0 ? status : -1;
+}
+
+/* The children of a process that has ended are ours now. Each ends as it should, too. */
+static void reap_orphans(void)
+{
+  int status;
+  while ((status = status_of(-1)) != -1)
+    if (status != 0) storm_fail("a child of fork(): status 0x%x", (unsigned)status);
 }
 
 int main(int argc, char **argv)
@@ -180,6 +189,7 @@ int main(int argc, char **argv)
   pid_t client;
   all = mmap(NULL, sizeof(*all), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(all != MAP_FAILED);
+  REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0);
   client = fork();
   if (client == 0) ask();
   storm_vm = storm_actor("the parent");
@@ -206,6 +216,8 @@ int main(int argc, char **argv)
   }
   REQUIRE(waitpid(client, NULL, WNOHANG) == 0); /* Each answer came in time. */
   kill(client, SIGKILL);
+  (void)status_of(client);
+  reap_orphans();
   lua_close(L);
   return storm_close("%llu processes ended, %llu requests", (unsigned long long)ended,
 		     (unsigned long long)all->asked);

@@ -34,8 +34,8 @@ static EventStatus wait_open(Event *ev, char *errmsg)
   WaitLook *wl = waitlook_of(ev);
   memset(wl, 0, sizeof(*wl));
   wl->ring_err = lj_waitring_open(&wl->ring, ev->tid);
-  wl->has_sched = lj_waitproc_sched(ev->tid,
-				    &wl->sched); /* Each run after it has a record. */
+  /* Read after the open, so that each later run has a record. */
+  wl->has_sched = lj_waitproc_sched(ev->tid, &wl->sched);
   if (wl->ring_err == 0) {
     strcpy(ev->spec.name, "switch-records");
   } else if (wl->has_sched) {
