@@ -15,7 +15,6 @@
 #include "session.h"
 #include "stream_sums.h"
 
-#define SUMS_LOST_QUEUE 29
 #define BUF_SIZE        (LUAM_SYSPROF_FLUSH_BUFFERS * 2048)
 #define TRIES           10
 

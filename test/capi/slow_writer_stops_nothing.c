@@ -14,8 +14,7 @@
 #include "session.h"
 #include "stream_sums.h"
 
-#define SUMS_LOST_QUEUE 29
-#define BUF_SIZE        (LUAM_SYSPROF_FLUSH_BUFFERS * 2048)
+#define BUF_SIZE (LUAM_SYSPROF_FLUSH_BUFFERS * 2048)
 
 static _Atomic int hang, hanging, out = -1;
 static StreamSums sums;

@@ -297,7 +297,7 @@ local function add_samples(w, tid, time)
 	pid = w.layout.pid, state = w.state_names[state], recipe = recipe, lua = sides_of.lua,
 	host = sides_of.host, unit = e.unit, in_sum = in_sum(w, e), session = w.session }
       s.runnable = has_leaf(s, G.SPF_WORK_READY)
-      s.is_lost = has_leaf(s, G.SPF_WORK_LOST)
+      s.is_lost = has_leaf(s, G.SPF_WORK_LOST) or has_leaf(s, G.SPF_WORK_UNKEPT)
       s.is_many = s.runnable or s.is_lost or has_leaf(s, G.SPF_WORK_SHORT)
       table.insert(w.samples, s)
       if thing and thing > 0 then

@@ -18,6 +18,7 @@
 #define SUMS_LOST_BUFFER              16
 #define SUMS_LOST_WRITER              17
 #define SUMS_LOST_NESTED              18
+#define SUMS_LOST_QUEUE               29
 #define SUMS_LUA_NOT_VM               (32 + 5)
 #define SUMS_OF_EVENT(event, counter) (128 + 16 * (event) + (counter))
 #define SUMS_TOTAL(event)             SUMS_OF_EVENT(event, 0)

@@ -67,8 +67,8 @@ static void sample(uint64_t after, uint64_t address, int depth)
   lua_span = lj_framelist_span(&lua);
   host_span = lj_framelist_span(&host);
   now += after;
-  CHECK(lj_stream_sample(&stream, &batch, raw_sample(0, SPF_VMST_CFUNC, now, after),
-			 &lua_span, &host_span));
+  CHECK(!lj_stream_sample(&stream, &batch, raw_sample(0, SPF_VMST_CFUNC, now, after),
+			  &lua_span, &host_span));
 }
 
 static void begin(void)

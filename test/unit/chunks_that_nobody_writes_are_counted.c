@@ -45,8 +45,8 @@ static void sample(void)
   lua_span = lj_framelist_span(&lua);
   host_span = lj_framelist_span(&host);
   now += 1000;
-  CHECK(lj_stream_sample(&stream, &batch, raw_sample(0, SPF_VMST_CFUNC, now, 1000),
-			 &lua_span, &host_span));
+  CHECK(!lj_stream_sample(&stream, &batch, raw_sample(0, SPF_VMST_CFUNC, now, 1000),
+			  &lua_span, &host_span));
 }
 
 /* The chunk in the queue is the second that is written, the last is the third. */

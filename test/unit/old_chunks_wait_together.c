@@ -45,8 +45,8 @@ static int seconds(uint64_t *now, int limit)
   host_span = lj_framelist_span(&host);
   for (i = 1; i < limit && writes == before && queue.head == head; i++) {
     *now += 1000000;
-    CHECK(lj_stream_sample(&stream, &batch, raw_sample(0, SPF_VMST_CFUNC, *now, 1000000),
-			   &lua_span, &host_span));
+    CHECK(!lj_stream_sample(&stream, &batch, raw_sample(0, SPF_VMST_CFUNC, *now, 1000000),
+			    &lua_span, &host_span));
   }
   return i;
 }

@@ -385,6 +385,7 @@ static void define(int tag, uint32_t id)
 static int put(int i, const Expected *e, const FrameSpan *lua, const FrameSpan *host)
 {
   RawSample *raw = raw_sample(e->event, e->state, e->time, e->weight);
+  int lost;
   if (i % 10 == 0) lj_batch_reset(&batch);
   define(SPF_LABELS, e->labels);
   if (e->event == ALLOC) {
@@ -393,7 +394,9 @@ static int put(int i, const Expected *e, const FrameSpan *lua, const FrameSpan *
     memcpy(rawsample_fields(raw), e->field, sizeof(e->field));
   }
   raw->labels = e->labels;
-  return lj_stream_sample(&stream, &batch, raw, lua, host);
+  lost = lj_stream_sample(&stream, &batch, raw, lua, host);
+  if (lost) counters[lost]++;
+  return !lost;
 }
 
 /* Append a mark or an end of a thing. Returns 1 if the stream has it. */

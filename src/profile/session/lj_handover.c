@@ -35,10 +35,18 @@ __attribute__((noinline, cold)) void lj_handover_encode(Sampler *s)
   if (s->size->max) count_bytes(s);
 }
 
+/* Encode all samples, and tell the lost ones. */
+static void encode_all(Sampler *s)
+{
+  lj_handover_encode(s);
+  lj_stream_direct(&s->stream);
+  lj_encoder_rest(&s->stream, (mono_ns() - s->origin_ns) / 1000);
+}
+
 int lj_handover_dump(Sampler *s, FuncTab *named)
 {
   int err;
-  lj_handover_encode(s);
+  encode_all(s);
   s->symtab.named = named;
   err = lj_stream_dump(&s->stream);
   s->symtab.named = NULL;
@@ -47,7 +55,7 @@ int lj_handover_dump(Sampler *s, FuncTab *named)
 
 int lj_handover_end(Sampler *s, FuncTab *named)
 {
-  lj_handover_encode(s);
+  encode_all(s);
   s->symtab.named = named;
   return lj_stream_end(&s->stream);
 }

@@ -349,16 +349,20 @@ static SAMPLE_RARE int defs_capture(Sampler *s, const SampleHead *head)
 }
 
 /* Append the walked sample to the batch. A sample that is too large for an empty batch is
-** lost. Unless the source gives weights, the next one carries its weight. kept: see
-** lj_sample_append.
+** lost. kept: see lj_sample_append.
 */
 static void capture(Sampler *s, SampleEvent *ev, const SampleHead *head, uint64_t now_us,
 		    const KeptStack *kept)
 {
   DefSink to = { &s->batch.def, module_commit, s };
   const EventSpec *spec = &ev->e.spec;
-  uint64_t total = sampleevent_total(ev);
+  uint64_t weight = head->weight;
   int tries;
+  if (!spec->has_weights) {
+    uint64_t total = sampleevent_total(ev);
+    weight = total - ev->taken;
+    ev->taken = total;
+  }
   lj_batch_def_begin(&s->batch);
   lj_loadmap_sample(&s->symtab.loadmap, &s->lua_frames, &s->host_frames, &to);
   for (tries = 0; tries < 2; tries++) {
@@ -370,14 +374,14 @@ static void capture(Sampler *s, SampleEvent *ev, const SampleHead *head, uint64_
     if (LJ_LIKELY(raw != NULL)) {
       raw->head.event = (uint8_t)ev->e.index;
       raw->head.state = (uint8_t)s->state;
-      raw->weight = spec->has_weights ? head->weight : total - ev->taken;
+      raw->weight = weight;
       raw->labels = head->labels;
-      ev->taken = total;
       return;
     }
     lj_handover_encode(s);
   }
   relaxed_add(&s->counters[SPF_COUNTER_LOST_BUFFER], 1);
+  lj_encoder_lose(&s->stream, ev->e.index, weight, head->field);
 }
 
 static void count(Sampler *s, SampleEvent *ev)
@@ -432,20 +436,56 @@ static void take(Sampler *s, SampleEvent *ev, const SampleHead *head, const Walk
 
 /* -- Samples that interrupt others ------------------------------------------- */
 
-/* Note a sample that has interrupted another one, or the profiler on its own thread. One
-** with a weight of its own is lost. Its source still runs, so its total can be read. total:
-** of the source, or 0.
-*/
-static SAMPLE_RARE void note_nested(Sampler *s, SampleEvent *ev, uint64_t total, int user)
+/* A sample finds its sampler held. Its source still runs, so its total can be read. */
+SAMPLE_RARE void lj_sample_lose(Sampler *s, SampleEvent *ev, const SampleHead *head)
 {
+  const EventSpec *spec = &ev->e.spec;
+  __atomic_add_fetch(&s->counters[SPF_COUNTER_LOST_NESTED], 1, __ATOMIC_RELAXED);
+  if (spec->has_weights) {
+    int i;
+    for (i = 0; i < spec->nfield; i++)
+      if (spec->field[i].kind == SPF_FIELD_COUNT)
+	__atomic_add_fetch(&ev->lost_field[i], head->field[i], __ATOMIC_RELAXED);
+    __atomic_add_fetch(&ev->lost_weight, head->weight, __ATOMIC_RELAXED);
+  } else {
+    uint64_t total = head->total ? head->total : spec->ops->total(&ev->e);
+    if (total != 0) relaxed_set(&ev->lost_total, ev->before + total - ev->base);
+  }
+  __atomic_store_n(&s->has_nested, 1, __ATOMIC_RELEASE);
+}
+
+/* Note a sample that has interrupted another one, or the profiler on its own thread. One
+** with a weight of its own is lost.
+*/
+static SAMPLE_RARE void note_nested(Sampler *s, SampleEvent *ev, const SampleHead *head,
+				    int user)
+{
+  uint64_t total = head->total;
   if (user != SAMPLER_THREAD || ev->e.spec.has_weights) {
-    relaxed_add(&s->counters[SPF_COUNTER_LOST_NESTED], 1);
+    lj_sample_lose(s, ev, head);
     return;
   }
   if (total == 0) total = ev->e.spec.ops->total(&ev->e);
   if (total > relaxed_get(&ev->nested_total)) relaxed_set(&ev->nested_total, total);
   __atomic_add_fetch(&ev->nested, 1, __ATOMIC_RELAXED);
   __atomic_store_n(&s->has_nested, 1, __ATOMIC_RELEASE);
+}
+
+/* Take the weights of the samples that found the sampler held. */
+static SAMPLE_RARE void take_lost(Sampler *s, SampleEvent *ev)
+{
+  uint64_t total = __atomic_exchange_n(&ev->lost_total, 0, __ATOMIC_RELAXED);
+  uint64_t weight = __atomic_exchange_n(&ev->lost_weight, 0, __ATOMIC_RELAXED);
+  uint64_t field[SPF_FIELDS_MAX];
+  int i;
+  for (i = 0; i < ev->e.spec.nfield; i++)
+    field[i] = __atomic_exchange_n(&ev->lost_field[i], 0, __ATOMIC_RELAXED);
+  if (total > ev->taken) {
+    weight += total - ev->taken;
+    ev->taken = total;
+    if (total > sampleevent_total(ev)) relaxed_set(&ev->e.counters[SPF_EVENT_TOTAL], total);
+  }
+  lj_encoder_lose(&s->stream, ev->e.index, weight, field);
 }
 
 /* Append a sample without stacks. work: SPF_WORK_*. */
@@ -476,7 +516,10 @@ SAMPLE_RARE void lj_sample_nested(Sampler *s)
 {
   int i;
   if (LJ_LIKELY(!__atomic_exchange_n(&s->has_nested, 0, __ATOMIC_ACQUIRE))) return;
-  for (i = 0; i < s->nevent; i++) take_noted(s, &s->event[i], mono_ns());
+  for (i = 0; i < s->nevent; i++) {
+    take_lost(s, &s->event[i]);
+    take_noted(s, &s->event[i], mono_ns());
+  }
 }
 
 SAMPLE_RARE void lj_sample_rest(Sampler *s)
@@ -509,7 +552,7 @@ int lj_sample_take(Event *e, SampleHead *head, const WalkRegs *regs)
   int user = 0;
   if (LJ_UNLIKELY(!__atomic_compare_exchange_n(&s->user, &user, SAMPLER_THREAD, 0,
 					       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))) {
-    note_nested(s, ev, head->total, user);
+    note_nested(s, ev, head, user);
     return 0;
   }
   totals_sample(ev, head);

@@ -21,6 +21,9 @@ LJ_FUNC int lj_sample_take(Event *ev, SampleHead *head, const WalkRegs *regs);
 LJ_FUNC void lj_sample_append(Sampler *s, SampleEvent *ev, const SampleHead *head,
 			      const KeptStack *kept);
 
+/* Count a sample that is lost, because the sampler is held. Any thread, async-signal-safe. */
+LJ_FUNC void lj_sample_lose(Sampler *s, SampleEvent *ev, const SampleHead *head);
+
 /* Append samples that were noted. Context: the holder of the sampler. */
 LJ_FUNC void lj_sample_nested(Sampler *s);
 

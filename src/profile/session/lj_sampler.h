@@ -29,7 +29,7 @@
 
 /* An event of a sampler. Its total counts in the event's unit, on the sampled threads, since
 ** the start. Unless its source gives weights, the weight of a sample is the total's growth
-** since the last sample in the stream. e.counters has the total at the last sample.
+** since the last sample. e.counters has the total at the last sample.
 */
 typedef struct SampleEvent {
   Event e; /* What its source knows. First. */
@@ -37,10 +37,14 @@ typedef struct SampleEvent {
   uint64_t before; /* Total of the threads before this one. */
   uint64_t base;   /* The source's total when this thread began. */
   uint64_t seen;   /* Total at the last look. Under the lock. */
-  uint64_t taken;  /* Total at the last sample in the stream. */
+  uint64_t taken;  /* Total at the last sample, which may be lost. */
   /* Of samples that have interrupted another one. Handler of the sampled thread. */
   uint32_t nested;       /* How many. */
   uint64_t nested_total; /* Total at the last of them, if known. */
+  /* Of samples that found the sampler held. Any thread. */
+  uint64_t lost_total;  /* Total at the last of them, unless they have weights. */
+  uint64_t lost_weight; /* Sum of their weights, */
+  uint64_t lost_field[SPF_FIELDS_MAX]; /* and of their SPF_FIELD_COUNT. */
 } SampleEvent;
 
 /* Return the total at the last sample. */

@@ -186,7 +186,7 @@ int lj_sleeper_append(Event *ev, SampleHead *head)
   Sampler *s = se->sampler;
   FrameWord leaf = frame_word2(SPF_FRAME_WORK, (uint32_t)head->work, head->work_arg);
   if (!lj_sampler_holdsoon(s, HOLD_NS)) {
-    relaxed_add(&s->counters[SPF_COUNTER_LOST_NESTED], 1);
+    lj_sample_lose(s, se, head);
     return 0;
   }
   lj_framelist_reset(&s->host_frames);

@@ -6,20 +6,75 @@
 #define lj_encoder_c
 #define LUA_CORE
 
+#include <string.h>
+
 #include "profile/base/lj_relaxed.h"
 #include "profile/stream/lj_encoder.h"
 #include "profile/stream/lj_frameruns.h"
 
+/* -- Lost samples ------------------------------------------------------------ */
+
+void lj_encoder_lose(Stream *s, int event, uint64_t weight, const uint64_t *field)
+{
+  StreamEvent *ev = &s->event[event];
+  int i;
+  ev->lost += weight;
+  for (i = 0; i < ev->nfield; i++)
+    if (ev->field[i].kind == SPF_FIELD_COUNT) ev->lost_field[i] += field[i];
+}
+
+/* Append one sample for all lost ones of an event. Without room, a later one tells them. It
+** counts once it is in the stream.
+*/
+static __attribute__((noinline, cold)) void lost_put(Stream *s, const Batch *b, int event,
+						     uint64_t time_us)
+{
+  uint64_t mem[sizeof(RawSample) / sizeof(uint64_t) + SPF_FIELDS_MAX] = { 0 };
+  FrameWord leaf = frame_word2(SPF_FRAME_WORK, SPF_WORK_UNKEPT, 0);
+  FrameSpan lua = { &leaf, 1 }, host = { &leaf, 0 };
+  StreamEvent *ev = &s->event[event];
+  RawSample *r = (RawSample *)mem;
+  r->head.tag = SPF_SAMPLE;
+  r->head.event = (uint8_t)event;
+  r->head.state = SPF_VMST_CFUNC;
+  r->head.nfield = (uint8_t)ev->nfield;
+  r->time_us = time_us;
+  r->weight = ev->lost;
+  memcpy(rawsample_fields(r), ev->lost_field, sizeof(uint64_t) * (size_t)ev->nfield);
+  if (lj_stream_sample(s, b, r, &lua, &host)) return;
+  relaxed_add(&ev->counters[SPF_EVENT_SAMPLES], 1);
+  relaxed_add(&s->counters[SPF_VMST_CFUNC], 1);
+  ev->lost = 0;
+  memset(ev->lost_field, 0, sizeof(ev->lost_field));
+}
+
+void lj_encoder_rest(Stream *s, uint64_t time_us)
+{
+  static const Batch none;
+  int i;
+  for (i = 0; i < s->nevent; i++)
+    if (s->event[i].lost) lost_put(s, &none, i, time_us);
+}
+
+/* Count a lost sample. */
+static void sample_lost(Stream *s, const RawSample *r, int counter)
+{
+  relaxed_add(&s->counters[counter], 1);
+  lj_encoder_lose(s, r->head.event, r->weight, rawsample_fields(r));
+}
+
+/* -- Batches ----------------------------------------------------------------- */
+
 static void sample_put(Stream *s, const Batch *b, RawSample *r)
 {
-  StreamEvent *ev = &s->event[r->head.event];
   FrameWord *words = rawsample_words(r);
   FrameSpan lua = lj_frameruns_fold(words, r->nlua);
   FrameSpan host = lj_frameruns_fold(words + r->nlua, r->nhost);
-  int is_kept;
-  r->weight += ev->lost;
-  is_kept = lj_stream_sample(s, b, r, &lua, &host);
-  ev->lost = is_kept || ev->has_weights ? 0 : r->weight;
+  int lost;
+  if (LJ_UNLIKELY(s->event[r->head.event].lost != 0))
+    lost_put(s, b, r->head.event, r->time_us);
+  lost = lj_stream_sample(s, b, r, &lua, &host);
+  if (LJ_UNLIKELY(lost != 0)) sample_lost(s, r, lost);
 }
 
 /* Count a mark, or the ends of things, as lost. */
@@ -54,7 +109,7 @@ void lj_encoder_drop(Stream *s, Batch *b)
   uint32_t at;
   for (at = 0; at < b->used; at += batch_at(b, at)->size) {
     RawHead *head = batch_at(b, at);
-    if (head->tag == SPF_SAMPLE) relaxed_add(&s->counters[SPF_COUNTER_LOST_BUFFER], 1);
+    if (head->tag == SPF_SAMPLE) sample_lost(s, (RawSample *)head, SPF_COUNTER_LOST_BUFFER);
     else if (head->tag == SPF_ENDED || head->tag == SPF_MARK)
       record_lost(s, (const RawDef *)head);
   }

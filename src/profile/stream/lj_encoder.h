@@ -15,6 +15,14 @@
 /* Append the batch to the stream, and empty it. */
 LJ_FUNC void lj_encoder_run(Stream *s, Batch *b);
 
+/* A sample of an event is lost, with its weight and fields. */
+LJ_FUNC void lj_encoder_lose(Stream *s, int event, uint64_t weight, const uint64_t *field);
+
+/* Append a sample of the work SPF_WORK_UNKEPT for all lost ones of each event, so that weights
+** add up to the totals.
+*/
+LJ_FUNC void lj_encoder_rest(Stream *s, uint64_t time_us);
+
 /* Empty a batch for which the file has no room, and count what is lost. */
 LJ_FUNC void lj_encoder_drop(Stream *s, Batch *b);
 

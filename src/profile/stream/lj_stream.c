@@ -259,15 +259,20 @@ static int code_start(void *pk, uintptr_t addr, uintptr_t *begin, uintptr_t *siz
   return 1;
 }
 
-/* Append the names of all functions and addresses, if there is room for a chunk. From here
-** on, the writer gets chunks at once. New modules may stand at addresses of known stacks.
+void lj_stream_direct(Stream *s)
+{
+  set_outside(s, 1);
+  if (s->full && lj_wbuf_isopen(&s->wb)) chunk_flush(s);
+}
+
+/* Append the names of all functions and addresses, if there is room for a chunk. New modules
+** may stand at addresses of known stacks.
 */
 static void names_put(Stream *s)
 {
   CodeStarts starts = { code_start, s->st->loadmap.pk };
   DefSink to = stream_sink(s);
-  set_outside(s, 1);
-  if (s->full && lj_wbuf_isopen(&s->wb)) chunk_flush(s);
+  lj_stream_direct(s);
   if (lj_wbuf_isopen(&s->wb)) {
     stacktab_void(&s->stacks);
     lj_loadmap_note(&s->st->loadmap, &to);
@@ -390,12 +395,6 @@ int lj_stream_isdue(const Stream *s, uint64_t time_us)
 	 !is_waiting(s);
 }
 
-static int count_lost(Stream *s, int counter)
-{
-  relaxed_add(&s->counters[counter], 1);
-  return 0;
-}
-
 /* -- Labels and texts -------------------------------------------------------- */
 
 void lj_stream_note(Stream *s, const Batch *b, uint32_t at)
@@ -477,25 +476,25 @@ int lj_stream_sample(Stream *s, const Batch *b, const RawSample *r, const FrameS
   uint64_t lua_hash = lj_stacktab_hash(lua), host_hash = lj_stacktab_hash(host);
   StreamEvent *ev = &s->event[r->head.event];
   int tries;
-  if (is_full(s)) return count_lost(s, SPF_COUNTER_LOST_QUEUE);
+  if (is_full(s)) return SPF_COUNTER_LOST_QUEUE;
   for (tries = 0; tries < 2; tries++) {
     uint32_t lua_id, host_id;
-    if (!lj_wbuf_isopen(&s->wb)) return count_lost(s, SPF_COUNTER_LOST_WRITER);
-    if (s->full) return count_lost(s, SPF_COUNTER_LOST_QUEUE);
+    if (!lj_wbuf_isopen(&s->wb)) return SPF_COUNTER_LOST_WRITER;
+    if (s->full) return SPF_COUNTER_LOST_QUEUE;
     lua_id = lj_stacktab_id(&s->stacks, s->st, b, &s->wb, lua, lua_hash);
     host_id = lj_stacktab_id(&s->stacks, s->st, b, &s->wb, host, host_hash);
     refs_put(s, b, r);
     sample_put(s, r, ev->usual ? ev->usual : r->time_us - ev->last_us, lua_id, host_id);
     if (lj_wbuf_commit(&s->wb)) {
       sample_kept(s, ev, r);
-      return 1;
+      return 0;
     }
     /* Did not fit: its definitions are void. */
     stacktab_next(&s->stacks);
     refs_next(s);
     if (tries == 0) chunk_flush(s);
   }
-  return count_lost(s, SPF_COUNTER_LOST_BUFFER);
+  return SPF_COUNTER_LOST_BUFFER;
 }
 
 /* -- Background thread ------------------------------------------------------- */

@@ -40,7 +40,8 @@ typedef struct StreamEvent {
   uint64_t usual;          /* Usual weight, 0: the time. */
   int has_weights, nfield; /* See EventSpec. */
   const EventField *field;
-  uint64_t lost; /* Weight of lost samples for the next one, unless it has weights. */
+  uint64_t lost; /* Weight of lost samples that no SPF_WORK_UNKEPT has told, */
+  uint64_t lost_field[SPF_FIELDS_MAX]; /* and the sums of their SPF_FIELD_COUNT. */
 } StreamEvent;
 
 /* Labels or a text that samples refer to. */
@@ -99,8 +100,8 @@ LJ_FUNC void lj_stream_thread(Stream *s, const char *name);
 /* The next samples are of another thread. Waits for the writer. VM thread. */
 LJ_FUNC void lj_stream_move(Stream *s, uint32_t tid);
 
-/* Append a sample of a batch, with the words of its two sides. If there is no room, counts
-** the sample as lost and returns 0.
+/* Append a sample of a batch, with the words of its two sides. Returns 0, or without room
+** SPF_COUNTER_LOST_*, which the caller counts.
 */
 LJ_FUNC int lj_stream_sample(Stream *s, const Batch *b, const RawSample *r,
 			     const FrameSpan *lua, const FrameSpan *host);
@@ -124,6 +125,9 @@ LJ_FUNC int lj_stream_isoverdue(const Stream *s, uint64_t time_us);
 
 /* Flush the current chunk into the queue. The holder of the sampler. */
 LJ_FUNC void lj_stream_handover(Stream *s);
+
+/* From here on, the writer gets chunks at once, and so those that wait. VM thread. */
+LJ_FUNC void lj_stream_direct(Stream *s);
 
 /* Append the load map, and flush. Returns 0, or the errno of a failed writer. VM thread. */
 LJ_FUNC int lj_stream_begin(Stream *s);

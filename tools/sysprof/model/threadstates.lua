@@ -13,8 +13,10 @@ local threadstates = {}
 threadstates.ON, threadstates.WAITING, threadstates.RUNNABLE, threadstates.LOST = 1, 2, 3, 4
 threadstates.NAMES = { "on CPU", "waiting", "runnable", "lost" }
 
-local OF_WORK = { [G.SPF_WORK_READY] = threadstates.RUNNABLE, [G.SPF_WORK_LOST] = threadstates.LOST }
-local IS_SUM = { [G.SPF_WORK_READY] = true, [G.SPF_WORK_SHORT] = true, [G.SPF_WORK_LOST] = true }
+local OF_WORK = { [G.SPF_WORK_READY] = threadstates.RUNNABLE, [G.SPF_WORK_LOST] = threadstates.LOST,
+		  [G.SPF_WORK_UNKEPT] = threadstates.LOST }
+local IS_SUM = { [G.SPF_WORK_READY] = true, [G.SPF_WORK_SHORT] = true, [G.SPF_WORK_LOST] = true,
+		 [G.SPF_WORK_UNKEPT] = true }
 
 -- Returns SPF_WORK_* of the leaf of the samples of a slot, or nil.
 local function leaf_work(profile, slot)

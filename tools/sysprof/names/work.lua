@@ -39,6 +39,7 @@ namer[G.SPF_WORK_READY] = function() return "[runnable]" end
 namer[G.SPF_WORK_SHORT] = function() return "[short waits]" end
 namer[G.SPF_WORK_BUSY] = function() return "[thread busy]" end
 namer[G.SPF_WORK_LOST] = function() return "[waits lost]" end
+namer[G.SPF_WORK_UNKEPT] = function() return "[lost samples]" end
 
 local UNSEEN = {
   [G.SPF_UNSEEN_LATE] = "seen too late",
@@ -71,9 +72,11 @@ function work.is_done_by(what, name)
   return DOERS[what] ~= nil and DOERS[what][name:match("^[^.]*")] ~= nil
 end
 
+local IS_LOST = { [G.SPF_WORK_LOST] = true, [G.SPF_WORK_UNKEPT] = true }
+
 -- Whether it is something that a thread waits for.
 function work.is_wait(what, arg)
-  return what >= G.SPF_WORK_WAIT and what ~= G.SPF_WORK_LOST and
+  return what >= G.SPF_WORK_WAIT and not IS_LOST[what] and
 	 not (what == G.SPF_WORK_UNSEEN and arg == G.SPF_UNSEEN_NO_TICK)
 end
 

@@ -16,7 +16,7 @@ local view = require("sysprof.show.view")
 local WORK = G.SPF_FRAME_WORK
 
 local HAS_NO_STACK = { [G.SPF_WORK_READY] = true, [G.SPF_WORK_SHORT] = true, [G.SPF_WORK_UNSEEN] = true,
-		       [G.SPF_WORK_LOST] = true }
+		       [G.SPF_WORK_LOST] = true, [G.SPF_WORK_UNKEPT] = true }
 local KEYS = { [threadstates.ON] = "on", [threadstates.WAITING] = "waiting", [threadstates.RUNNABLE] = "runnable",
 	       [threadstates.LOST] = "lost" }
 local SHORT = "short"
