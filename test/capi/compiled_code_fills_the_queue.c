@@ -15,8 +15,8 @@
 #include "session.h"
 #include "stream_sums.h"
 
-#define BUF_SIZE        (LUAM_SYSPROF_FLUSH_BUFFERS * 2048)
-#define TRIES           10
+#define BUF_SIZE (LUAM_SYSPROF_FLUSH_BUFFERS * 2048)
+#define TRIES    10
 
 static StreamSums sums;
 static lua_State *L;

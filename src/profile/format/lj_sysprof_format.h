@@ -283,6 +283,7 @@
 #define SPF_WORK_BUSY     11 /* A coroutine waits while its thread runs other code: 0. */
 #define SPF_WORK_LOST     12 /* Without a processor; nobody knows whether it waited: 0. */
 #define SPF_WORK_UNKEPT   13 /* What lost samples of the event stand for: 0. */
+#define SPF_WORK_OTHERS   14 /* Threads that nobody sampled, or not to their end: 0. */
 
 /* Why the stack is unknown of a wait, or of CPU time. */
 #define SPF_UNSEEN_LATE    0 /* Nobody looked at the thread in time. */

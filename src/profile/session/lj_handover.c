@@ -35,12 +35,32 @@ __attribute__((noinline, cold)) void lj_handover_encode(Sampler *s)
   if (s->size->max) count_bytes(s);
 }
 
+static uint64_t now_us(const Sampler *s)
+{
+  return (mono_ns() - s->origin_ns) / 1000;
+}
+
 /* Encode all samples, and tell the lost ones. */
 static void encode_all(Sampler *s)
 {
   lj_handover_encode(s);
   lj_stream_direct(&s->stream);
-  lj_encoder_rest(&s->stream, (mono_ns() - s->origin_ns) / 1000);
+  lj_encoder_rest(&s->stream, now_us(s));
+}
+
+/* Tell the CPU time of other threads. In the stream, it is of the thread 0. */
+static void tell_others(Sampler *s)
+{
+  int i, moved = 0;
+  for (i = 0; i < s->nevent; i++) {
+    if (s->event[i].others == 0) continue;
+    if (!moved) {
+      lj_stream_move(&s->stream, 0);
+      lj_stream_thread(&s->stream, "not sampled");
+    }
+    moved = 1;
+    lj_encoder_others(&s->stream, i, s->event[i].others, now_us(s));
+  }
 }
 
 int lj_handover_dump(Sampler *s, FuncTab *named)
@@ -56,6 +76,7 @@ int lj_handover_dump(Sampler *s, FuncTab *named)
 int lj_handover_end(Sampler *s, FuncTab *named)
 {
   encode_all(s);
+  tell_others(s);
   s->symtab.named = named;
   return lj_stream_end(&s->stream);
 }
@@ -76,7 +97,7 @@ static int batch_isoverdue(const Sampler *s, uint64_t time_us)
 
 void lj_handover_overdue(Sampler *s)
 {
-  uint64_t time_us = (mono_ns() - s->origin_ns) / 1000;
+  uint64_t time_us = now_us(s);
   if (!sampler_isqueued(s) ||
       (!batch_isoverdue(s, time_us) && !lj_stream_isoverdue(&s->stream, time_us)))
     return;

@@ -17,6 +17,7 @@ typedef struct SampleTotals {
   char limit[EVENT_TEXT_MAX];     /* Why an event does not reach its rate; "": it does. */
   uint64_t counters[SPF_COUNTER__MAX];
   uint64_t event[SPF_EVENTS_MAX][SPF_EVENT__MAX]; /* Counters of the events. */
+  uint64_t taken[SPF_EVENTS_MAX];                 /* Totals at the last samples. */
   Hist handler;                                   /* Times of samples. */
   uint64_t cpu_us;                                /* CPU time of the threads. */
 } SampleTotals;

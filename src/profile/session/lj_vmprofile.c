@@ -34,6 +34,14 @@ static void tables_free(Profile *p)
   p->plan.vm = NULL;
 }
 
+/* The session of the VM's thread began first, so it is the last in the list. It stays to the end. */
+static Session *session_ofvm(const Profile *p)
+{
+  Session *s = profile_first(p), *next;
+  while ((next = session_next(s)) != NULL) s = next;
+  return s;
+}
+
 /* -- End --------------------------------------------------------------------- */
 
 /* Complete the stream of a settled session, and remove the session from its profile.
@@ -72,6 +80,19 @@ int lj_vmprofile_isdue(const Profile *p, uint64_t now_ns)
 	 sizelimit_isreached(&p->size, SIZELIMIT_NEAR);
 }
 
+/* CPU time of all threads that the profile samples, if it can. 0: it is unknown. */
+static uint64_t threads_ns(const Profile *p)
+{
+  uint64_t ns = lj_osthread_allns();
+  const int *at;
+  for (at = p->opt.others; at && *at; at++) {
+    uint64_t other_ns = thread_ns(*at);
+    if (other_ns == 0 || other_ns > ns) return 0;
+    ns -= other_ns;
+  }
+  return ns;
+}
+
 #define SAMPLE_WAIT_NS \
   10000000 /* A sample takes less, unless the system stops its thread. */
 
@@ -79,7 +100,9 @@ int lj_vmprofile_isdue(const Profile *p, uint64_t now_ns)
 static void note_end(Profile *p)
 {
   is_replaced(p);
-  if (!p->is_over) p->size.is_hit = sizelimit_isreached(&p->size, SIZELIMIT_NEAR);
+  if (p->is_over) return;
+  p->size.is_hit = sizelimit_isreached(&p->size, SIZELIMIT_NEAR);
+  p->cpu_to_ns = threads_ns(p);
 }
 
 /* The samples of some threads may go on. The next call does not wait for them again. */
@@ -104,6 +127,33 @@ int lj_vmprofile_canhalt(const Profile *p)
   return 1;
 }
 
+/* Threads that end between two scans or ticks, and those without room or with the signal blocked,
+** have CPU time that no sample has. The process's clock was read after the sessions began and
+** before they end, so this is never too much. Leaves out the VM's thread since its last tick.
+*/
+static void count_others(Profile *p)
+{
+  uint64_t all_us = (p->cpu_to_ns - p->cpu_from_ns) / 1000;
+  Sampler *vm = &session_ofvm(p)->sm;
+  int i;
+  if (p->opt.threads != LUAM_SYSPROF_THREADS_ALL || p->cpu_from_ns == 0 ||
+      p->cpu_to_ns <= p->cpu_from_ns)
+    return;
+  for (i = 0; i < vm->nevent; i++) {
+    SampleEvent *ev = &vm->event[i];
+    uint64_t us = p->ended.of.event[i][SPF_EVENT_TOTAL], taken_us = p->ended.of.taken[i];
+    Session *s;
+    if (ev->e.spec.unit != SPF_UNIT_US || ev->e.spec.measures != EVENT_CPU_TIME) continue;
+    for (s = profile_first(p); s; s = session_next(s)) {
+      us += sampleevent_total(&s->sm.event[i]);
+      if (&s->sm != vm) taken_us += s->sm.event[i].taken;
+    }
+    taken_us += sampleevent_total(ev);
+    if (all_us > taken_us) ev->others = all_us - taken_us;
+    if (all_us > us) relaxed_add(&ev->e.counters[SPF_EVENT_TOTAL], all_us - us);
+  }
+}
+
 void lj_vmprofile_halt(Profile *p)
 {
   Session *s;
@@ -112,6 +162,7 @@ void lj_vmprofile_halt(Profile *p)
   for (s = profile_first(p); s; s = session_next(s)) lj_session_stop(s);
   lj_vmgate_stop(&p->gate);
   for (s = profile_first(p); s; s = session_next(s)) lj_session_settle(s);
+  count_others(p);
 }
 
 int lj_vmprofile_end(Profile *p)
@@ -254,14 +305,6 @@ static void thread_pause(ThreadScan *scan, Session *s)
   uint32_t turns = 1 + scan->nsession / MASKS_MAX;
   if ((s->sm.number + scan->number) % turns == 0) session_look(s);
   scan->unsampled += (uint64_t)s->paused;
-}
-
-/* The session of the VM's thread began first, so it is the last in the list. It stays to the end. */
-static Session *session_ofvm(const Profile *p)
-{
-  Session *s = profile_first(p), *next;
-  while ((next = session_next(s)) != NULL) s = next;
-  return s;
 }
 
 /* Count threads without samples in the session that stays. */
@@ -416,6 +459,7 @@ int lj_vmprofile_begin(Profile *p, char *errmsg)
   if (err) return err;
   memset(&p->ended, 0, sizeof(p->ended));
   lj_vmprofile_scan(p, 0);
+  p->cpu_from_ns = threads_ns(p);
   return 0;
 }
 

@@ -33,11 +33,12 @@ typedef struct Profile {
   ProfileOptions opt;   /* Set before the start. */
   SessionPlan plan;
   SizeLimit size;
-  int is_over;         /* The samples of the threads have ended, the file has not. */
-  int nlate;           /* Threads whose samples go on, because one did not end. */
-  uint32_t nscan;      /* Scans of the threads so far. */
-  int with_names;      /* Set by halt: the end may search the VM for names. */
-  ProfileTotals ended; /* Totals of sessions that have ended. */
+  int is_over;    /* The samples of the threads have ended, the file has not. */
+  int nlate;      /* Threads whose samples go on, because one did not end. */
+  uint32_t nscan; /* Scans of the threads so far. */
+  int with_names; /* Set by halt: the end may search the VM for names. */
+  uint64_t cpu_from_ns, cpu_to_ns; /* CPU time of its threads at the begin and the end. */
+  ProfileTotals ended;             /* Totals of sessions that have ended. */
 } Profile;
 
 /* Does the profile have sessions? */

@@ -23,37 +23,54 @@ void lj_encoder_lose(Stream *s, int event, uint64_t weight, const uint64_t *fiel
     if (ev->field[i].kind == SPF_FIELD_COUNT) ev->lost_field[i] += field[i];
 }
 
-/* Append one sample for all lost ones of an event. Without room, a later one tells them. It
-** counts once it is in the stream.
+/* Append a sample without a stack. It counts once it is in the stream. Returns as lj_stream_sample
+** does.
 */
-static __attribute__((noinline, cold)) void lost_put(Stream *s, const Batch *b, int event,
-						     uint64_t time_us)
+static __attribute__((noinline, cold)) int work_put(Stream *s, int event, int work,
+						    uint64_t weight, const uint64_t *field,
+						    uint64_t time_us)
 {
+  static const Batch none;
   uint64_t mem[sizeof(RawSample) / sizeof(uint64_t) + SPF_FIELDS_MAX] = { 0 };
-  FrameWord leaf = frame_word2(SPF_FRAME_WORK, SPF_WORK_UNKEPT, 0);
+  FrameWord leaf = frame_word2(SPF_FRAME_WORK, (uint32_t)work, 0);
   FrameSpan lua = { &leaf, 1 }, host = { &leaf, 0 };
   StreamEvent *ev = &s->event[event];
   RawSample *r = (RawSample *)mem;
+  int lost;
   r->head.tag = SPF_SAMPLE;
   r->head.event = (uint8_t)event;
   r->head.state = SPF_VMST_CFUNC;
   r->head.nfield = (uint8_t)ev->nfield;
   r->time_us = time_us;
-  r->weight = ev->lost;
-  memcpy(rawsample_fields(r), ev->lost_field, sizeof(uint64_t) * (size_t)ev->nfield);
-  if (lj_stream_sample(s, b, r, &lua, &host)) return;
+  r->weight = weight;
+  memcpy(rawsample_fields(r), field, sizeof(uint64_t) * (size_t)ev->nfield);
+  lost = lj_stream_sample(s, &none, r, &lua, &host);
+  if (lost) return lost;
   relaxed_add(&ev->counters[SPF_EVENT_SAMPLES], 1);
   relaxed_add(&s->counters[SPF_VMST_CFUNC], 1);
+  return 0;
+}
+
+void lj_encoder_others(Stream *s, int event, uint64_t weight, uint64_t time_us)
+{
+  static const uint64_t none[SPF_FIELDS_MAX];
+  work_put(s, event, SPF_WORK_OTHERS, weight, none, time_us);
+}
+
+/* Append one sample for all lost ones of an event. Without room, a later one tells them. */
+static void lost_put(Stream *s, int event, uint64_t time_us)
+{
+  StreamEvent *ev = &s->event[event];
+  if (work_put(s, event, SPF_WORK_UNKEPT, ev->lost, ev->lost_field, time_us)) return;
   ev->lost = 0;
   memset(ev->lost_field, 0, sizeof(ev->lost_field));
 }
 
 void lj_encoder_rest(Stream *s, uint64_t time_us)
 {
-  static const Batch none;
   int i;
   for (i = 0; i < s->nevent; i++)
-    if (s->event[i].lost) lost_put(s, &none, i, time_us);
+    if (s->event[i].lost) lost_put(s, i, time_us);
 }
 
 /* Count a lost sample. */
@@ -72,7 +89,7 @@ static void sample_put(Stream *s, const Batch *b, RawSample *r)
   FrameSpan host = lj_frameruns_fold(words + r->nlua, r->nhost);
   int lost;
   if (LJ_UNLIKELY(s->event[r->head.event].lost != 0))
-    lost_put(s, b, r->head.event, r->time_us);
+    lost_put(s, r->head.event, r->time_us);
   lost = lj_stream_sample(s, b, r, &lua, &host);
   if (LJ_UNLIKELY(lost != 0)) sample_lost(s, r, lost);
 }

@@ -23,6 +23,9 @@ LJ_FUNC void lj_encoder_lose(Stream *s, int event, uint64_t weight, const uint64
 */
 LJ_FUNC void lj_encoder_rest(Stream *s, uint64_t time_us);
 
+/* Append a sample of the work SPF_WORK_OTHERS. VM thread, at the end. */
+LJ_FUNC void lj_encoder_others(Stream *s, int event, uint64_t weight, uint64_t time_us);
+
 /* Empty a batch for which the file has no room, and count what is lost. */
 LJ_FUNC void lj_encoder_drop(Stream *s, Batch *b);
 

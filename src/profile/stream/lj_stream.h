@@ -94,7 +94,7 @@ LJ_FUNC void lj_stream_meta(Stream *s, const char *key, const char *value);
 LJ_FUNC void lj_stream_event(Stream *s, int index, const EventSpec *spec,
 			     uint64_t *counters);
 
-/* Append the name of the samples' thread. Only between init and begin. VM thread. */
+/* Append the name of the samples' thread. Between init and begin, or after a move. VM thread. */
 LJ_FUNC void lj_stream_thread(Stream *s, const char *name);
 
 /* The next samples are of another thread. Waits for the writer. VM thread. */

@@ -9,6 +9,7 @@ local annotate = require("sysprof.formats.annotate")
 local command = require("sysprof.cli.command")
 local endings = require("sysprof.cli.endings")
 local files = require("sysprof.base.files")
+local headline = require("sysprof.show.headline")
 local hotlines = require("sysprof.formats.hotlines")
 local outfile = require("sysprof.cli.outfile")
 local progress = require("sysprof.cli.progress")
@@ -43,6 +44,10 @@ local function warn(say, shown, shown_view, format, empty)
   if nothing then parts[#parts + 1] = "warning: " .. nothing end
   if lost > 0 and (format == "folded" or format == "annotate" or #parts > 0) then
     parts[#parts + 1] = "warning: samples lost: " .. lost_text
+  end
+  if format == "folded" or format == "annotate" then
+    local unplaced = headline.unplaced(profile)
+    parts[#parts + 1] = unplaced and "warning: " .. unplaced
   end
   parts[#parts + 1] = shown_view:room_text()
   if #parts > 0 then say(shown, ": ", table.concat(parts, "; ")) end

@@ -61,6 +61,7 @@ local function say_rates(say, profile, shown)
   if profile.meta.limit then say(text.clean(profile.meta.limit)) end
   if headline.size_limit(profile) then say(headline.size_limit(profile)) end
   if headline.throttled(profile) then say(headline.throttled(profile)) end
+  if headline.unplaced(profile) then say("warning: ", headline.unplaced(profile)) end
 end
 
 -- Is the disk of a profile full?

@@ -6,6 +6,7 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
+local leafwork = require("sysprof.model.leafwork")
 local units = require("sysprof.model.units")
 
 local threadstates = {}
@@ -16,24 +17,17 @@ threadstates.NAMES = { "on CPU", "waiting", "runnable", "lost" }
 local OF_WORK = { [G.SPF_WORK_READY] = threadstates.RUNNABLE, [G.SPF_WORK_LOST] = threadstates.LOST,
 		  [G.SPF_WORK_UNKEPT] = threadstates.LOST }
 local IS_SUM = { [G.SPF_WORK_READY] = true, [G.SPF_WORK_SHORT] = true, [G.SPF_WORK_LOST] = true,
-		 [G.SPF_WORK_UNKEPT] = true }
-
--- Returns SPF_WORK_* of the leaf of the samples of a slot, or nil.
-local function leaf_work(profile, slot)
-  local all, node = profile.stacks, profile.slots:lua(slot)
-  local leaf = node ~= 0 and all:leaf(node)
-  return leaf and all.kind[leaf] == G.SPF_FRAME_WORK and all.extra[leaf] or nil
-end
+		 [G.SPF_WORK_UNKEPT] = true, [G.SPF_WORK_OTHERS] = true }
 
 -- Returns the state of the thread in the samples of a slot.
 function threadstates.of(profile, slot)
   if not units.of(profile.slots:event(slot).unit).by_others then return threadstates.ON end
-  return OF_WORK[leaf_work(profile, slot)] or threadstates.WAITING
+  return OF_WORK[leafwork.of(profile, slot)] or threadstates.WAITING
 end
 
 -- Whether a sample of a slot stands for many waits, or for ready time, of up to a second.
 function threadstates.is_sum(profile, slot)
-  return IS_SUM[leaf_work(profile, slot)] == true
+  return IS_SUM[leafwork.of(profile, slot)] == true
 end
 
 -- Returns the sums of the weights of an event by state, in its unit.

@@ -40,6 +40,7 @@ namer[G.SPF_WORK_SHORT] = function() return "[short waits]" end
 namer[G.SPF_WORK_BUSY] = function() return "[thread busy]" end
 namer[G.SPF_WORK_LOST] = function() return "[waits lost]" end
 namer[G.SPF_WORK_UNKEPT] = function() return "[lost samples]" end
+namer[G.SPF_WORK_OTHERS] = function() return "[threads not sampled]" end
 
 local UNSEEN = {
   [G.SPF_UNSEEN_LATE] = "seen too late",
@@ -72,7 +73,7 @@ function work.is_done_by(what, name)
   return DOERS[what] ~= nil and DOERS[what][name:match("^[^.]*")] ~= nil
 end
 
-local IS_LOST = { [G.SPF_WORK_LOST] = true, [G.SPF_WORK_UNKEPT] = true }
+local IS_LOST = { [G.SPF_WORK_LOST] = true, [G.SPF_WORK_UNKEPT] = true, [G.SPF_WORK_OTHERS] = true }
 
 -- Whether it is something that a thread waits for.
 function work.is_wait(what, arg)

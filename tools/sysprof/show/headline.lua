@@ -7,12 +7,14 @@
 
 local G = require("sysprof.base.grammar")
 local events = require("sysprof.model.events")
+local leafwork = require("sysprof.model.leafwork")
 local metanumber = require("sysprof.model.metanumber")
 local selfreport = require("sysprof.show.selfreport")
 local text = require("sysprof.base.text")
 local units = require("sysprof.model.units")
 
 local WIDTH, LABEL = 80, 10
+local UNPLACED_SHARE = 0.01	-- Of an event's weight: below, it is not worth a line.
 local FEW_PERCENT = 80	-- Of the rate asked: below, the limit is worth a line.
 
 local headline = {}
@@ -80,6 +82,26 @@ local function damage(profile)
   return #parts > 0 and table.concat(parts, ", ") or nil
 end
 
+local UNPLACED = { { G.SPF_WORK_UNKEPT, "lost samples" }, { G.SPF_WORK_OTHERS, "threads not sampled" } }
+local IS_UNPLACED = { [G.SPF_WORK_UNKEPT] = true, [G.SPF_WORK_OTHERS] = true }
+
+-- Returns a sentence on weights without a place, such as the CPU time of threads that ended too soon; nil if they are
+-- below 1 % of each event.
+function headline.unplaced(profile)
+  local parts = {}
+  for _, e in ipairs(events.list(profile)) do
+    local sums = not e.parts and not e.of and e.weight > 0 and leafwork.weights(profile, e, IS_UNPLACED) or {}
+    for _, work in ipairs(UNPLACED) do
+      local share = (sums[work[1]] or 0) / e.weight
+      if share >= UNPLACED_SHARE then
+	parts[#parts + 1] = ("%.1f%% of %s is [%s]: its places are unknown"):format(100 * share, text.clean(e.name),
+										    work[2])
+      end
+    end
+  end
+  return #parts > 0 and table.concat(parts, ", ") or nil
+end
+
 -- Returns what was sampled of an event.
 local function event_text(profile, e)
   if not units.of(e.unit).is_cpu or e.parts then return selfreport.event_text(profile, e) end
@@ -119,6 +141,7 @@ local function add_problems(list, profile)
   wrap(list, "limit", headline.size_limit(profile) or "")
   wrap(list, "quota", headline.throttled(profile) or "")
   wrap(list, "samples", damage(profile) or "")
+  wrap(list, "unknown", headline.unplaced(profile) or "")
   wrap(list, "warning", profile:problem_text() or "")
 end
 

@@ -7,29 +7,21 @@
 
 local G = require("sysprof.base.grammar")
 local headline = require("sysprof.show.headline")
+local leafwork = require("sysprof.model.leafwork")
 local numbermap = require("sysprof.base.numbermap")
 local places = require("sysprof.names.places")
 local threadstates = require("sysprof.model.threadstates")
 local units = require("sysprof.model.units")
 local view = require("sysprof.show.view")
 
-local WORK = G.SPF_FRAME_WORK
-
 local HAS_NO_STACK = { [G.SPF_WORK_READY] = true, [G.SPF_WORK_SHORT] = true, [G.SPF_WORK_UNSEEN] = true,
-		       [G.SPF_WORK_LOST] = true, [G.SPF_WORK_UNKEPT] = true }
+		       [G.SPF_WORK_LOST] = true, [G.SPF_WORK_UNKEPT] = true, [G.SPF_WORK_OTHERS] = true }
 local KEYS = { [threadstates.ON] = "on", [threadstates.WAITING] = "waiting", [threadstates.RUNNABLE] = "runnable",
 	       [threadstates.LOST] = "lost" }
 local SHORT = "short"
 local IS_LUA = { lua = true, compiled = true, builtin = true }
 
 local threadstacks = {}
-
--- Returns the leaf of a stack on the Lua side if that is work of the VM, and its argument; or nil.
-local function leaf_work(profile, slot)
-  local all, node = profile.stacks, profile.slots:lua(slot)
-  local leaf = node ~= 0 and all:leaf(node)
-  if leaf and all.kind[leaf] == WORK then return all.extra[leaf], all.payload[leaf] end
-end
 
 -- Returns a part of a joined stack as { text =, kind =, file =, line =, module = }.
 local function frame_of(profile, shown, place_of, part)
@@ -87,7 +79,7 @@ local function count(profile)
     end
     local key, seconds = KEYS[threadstates.of(profile, slot)], weight * (unit.ns or 0) / 1e9
     thread[key] = thread[key] + seconds / thread.samplers
-    local work, reason = leaf_work(profile, slot)
+    local work, reason = leafwork.of(profile, slot)
     if key == "waiting" and HAS_NO_STACK[work] then
       if work == G.SPF_WORK_SHORT then reason = SHORT end
       thread.unseen[reason] = (thread.unseen[reason] or 0) + seconds

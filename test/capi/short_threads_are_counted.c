@@ -1,0 +1,98 @@
+/* TIMEOUT: 300
+** Threads that end before anybody samples them: their CPU time stands in `[threads not sampled]`, of the
+** thread 0. With it, the weights are the CPU time of the process, less that of the profiler's thread and
+** that of this thread since its last tick.
+*/
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dirent.h>
+
+#include "cpu_work.h"
+#include "stream_sums.h"
+
+#define THREADS   100
+#define SHORT_US  3000
+#define LONG_US   300000
+#define PERIOD_US 10000
+
+static StreamSums sums;
+
+static void *burn(void *arg)
+{
+  cpu_burn(*(const unsigned *)arg);
+  return NULL;
+}
+
+/* CPU time of the profiler's thread so far. */
+static uint64_t profiler_us(void)
+{
+  DIR *dir = opendir("/proc/self/task");
+  const struct dirent *e;
+  uint64_t us = 0;
+  REQUIRE(dir != NULL);
+  while ((e = readdir(dir)) != NULL) {
+    char path[300], name[32] = "";
+    clockid_t id = (clockid_t)((~(unsigned)atoi(e->d_name) << 3) | 6);
+    FILE *f;
+    snprintf(path, sizeof(path), "/proc/self/task/%.200s/comm", e->d_name);
+    f = fopen(path, "r");
+    if (!f) continue;
+    if (fgets(name, sizeof(name), f) && strcmp(name, "sysprof\n") == 0) us = cpu_us(id);
+    fclose(f);
+  }
+  closedir(dir);
+  return us;
+}
+
+static uint64_t process_us(void)
+{
+  return cpu_us(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+/* Threads run one after the other. Returns the weight of the thread 0. */
+static uint64_t profile(lua_State *L, const char *clock, unsigned us, int n)
+{
+  Sink sink;
+  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
+  uint64_t before = process_us(), inside, after, profiler, sum = 0, others = 0;
+  int i, event;
+  opt.threads = LUAM_SYSPROF_THREADS_ALL;
+  opt.clocks = clock;
+  opt.interval_ns = PERIOD_US * 1000;
+  REQUIRE(luaM_sysprof_start(L, &opt) == PROFILE_SUCCESS);
+  inside = process_us();
+  for (i = 0; i < n; i++) REQUIRE(pthread_join(cpu_thread(burn, &us), NULL) == 0);
+  profiler = profiler_us();
+  inside = process_us() - inside;
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  after = process_us();
+  sums_read(&sums, sink.bytes, sink.len);
+  CHECK(sums.fault == NULL);
+  CHECK(sums_all_ended(&sums));
+  event = sums.s[0].is_count[0]; /* One of the two measures waits. */
+  for (i = 0; i < sums.n; i++) {
+    sum += sums.s[i].weight[event];
+    if (sums.s[i].tid == 0) others = sums.s[i].weight[event];
+  }
+  printf("%s, %d threads of %u us: %llu us in all, %llu of it not sampled\n", clock, n, us,
+	 (unsigned long long)sum, (unsigned long long)others);
+  CHECK(profiler != 0);
+  CHECK(sum + profiler + PERIOD_US >= inside);
+  CHECK(sum <= after - before);
+  sink_free(&sink);
+  return others;
+}
+
+int main(void)
+{
+  lua_State *L = session_vm();
+  uint64_t others;
+  CHECK(profile(L, "cpu", SHORT_US, THREADS) != 0);
+  CHECK(profile(L, "wall", SHORT_US, THREADS) != 0);
+  others = profile(L, "cpu", LONG_US, 3);
+  CHECK(others < 3 * LONG_US / 2);
+  lua_close(L);
+  return check_status();
+}

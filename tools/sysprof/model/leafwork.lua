@@ -1,0 +1,27 @@
+----------------------------------------------------------------------------
+-- What the VM, a thread or the profiler did at the leaf of a sample's stack: SPF_WORK_*.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.base.grammar")
+
+local leafwork = {}
+
+-- Returns SPF_WORK_* of the leaf of the samples of a slot, and its argument; nil if the leaf is no work.
+function leafwork.of(profile, slot)
+  local all, node = profile.stacks, profile.slots:lua(slot)
+  local leaf = node ~= 0 and all:leaf(node)
+  if leaf and all.kind[leaf] == G.SPF_FRAME_WORK then return all.extra[leaf], all.payload[leaf] end
+end
+
+-- Returns the weights of an event by SPF_WORK_* in its unit: only of samples whose leaf is one in the set wanted.
+function leafwork.weights(profile, event, wanted)
+  local slots, sums = profile.slots, {}
+  for i = 1, slots:count() do
+    local factor = event.members[slots:event(i)]
+    local what = factor and leafwork.of(profile, i)
+    if what and wanted[what] then sums[what] = (sums[what] or 0) + slots:weight(i) * factor end
+  end
+  return sums
+end
+
+return leafwork
