@@ -75,23 +75,30 @@ static int is_luastack(const AllocHook *h, const void *p)
 CALLED_BY_ASSEMBLER void *lj_allochook_call(AllocHook *h, void *p, size_t osize,
 					    size_t nsize, WalkRegs *regs)
 {
+  EventDoor *door = relaxed_get(&h->samples) ? h->door : NULL;
   int err = errno, was_sampled = p && alloclive_mayhave(&h->live, p);
   int counted = (nsize != 0 || was_sampled || h->each) && is_counted(h);
   int is_early = counted && nsize != 0 && is_luastack(h, p);
   void *block;
   regs->valid = WALKREG_PRESERVED;
   regs->is_return = 1;
-  if (is_early) count_down(h, osize, nsize, regs);
+  if (is_early) {
+    eventdoor_work(h->door);
+    count_down(h, osize, nsize, regs);
+    eventdoor_rest(h->door);
+  }
   errno = err;
   block = h->below(h->below_ud, p, osize, nsize);
   if (!counted) return block;
   err = errno;
+  if (door) eventdoor_work(door);
   if (block || nsize == 0) {
     if (was_sampled) lj_alloclive_free(&h->live, p);
     if (nsize != 0 && !is_early) count_down(h, p ? osize : 0, nsize, regs);
     if (h->each) h->each(h->each_ud, p ? osize : 0, nsize, regs);
   }
   if (h->live.coming) lj_alloclive_enter(&h->live, block);
+  if (door) eventdoor_rest(door);
   errno = err;
   return block;
 }

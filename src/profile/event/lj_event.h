@@ -174,7 +174,21 @@ struct EventDoor {
   uint64_t gc_end_ns;    /* CLOCK_MONOTONIC at the end of the last one, */
   uint64_t gc_held;      /* and what the VM held then, in bytes. */
   uintptr_t moving_from; /* The VM resizes the Lua stack at this address, or did so last. */
+  uintptr_t at_work;     /* Frame of a source that works for the profiler just now, or 0. */
 };
+
+/* From here to eventdoor_rest, the calling function works for the profiler: what interrupts it
+** is no sample of the program's code. The program may jump out of it, so the frame counts.
+*/
+static LJ_AINLINE void eventdoor_work(EventDoor *door)
+{
+  __atomic_store_n(&door->at_work, (uintptr_t)__builtin_frame_address(0), __ATOMIC_RELAXED);
+}
+
+static LJ_AINLINE void eventdoor_rest(EventDoor *door)
+{
+  __atomic_store_n(&door->at_work, 0, __ATOMIC_RELAXED);
+}
 
 /* An event of a session. The session clears it, and sets the first members before open. */
 struct Event {

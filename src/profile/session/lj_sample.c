@@ -545,6 +545,14 @@ static SAMPLE_RARE uint64_t long_ns(const SampleHead *head, uint64_t real_ns)
   return cpu_ns < real_ns ? cpu_ns : real_ns;
 }
 
+/* Does a source of the VM work for the profiler on this thread? Its own samples go on. */
+static LJ_AINLINE int is_at_work(const Sampler *s, const Event *e, const WalkRegs *regs)
+{
+  uintptr_t frame = relaxed_get(&s->gate->door.at_work);
+  return LJ_UNLIKELY(frame != 0) && !e->spec.ops->is_of_vm &&
+	 regs->r[WALKREG_SP] <= frame && vmgate_runson(s->gate, s->reader.tid);
+}
+
 int lj_sample_take(Event *e, SampleHead *head, const WalkRegs *regs)
 {
   SampleEvent *ev = (SampleEvent *)e;
@@ -557,7 +565,9 @@ int lj_sample_take(Event *e, SampleHead *head, const WalkRegs *regs)
   }
   totals_sample(ev, head);
   totals_list(s);
-  take(s, ev, head, regs);
+  if (LJ_UNLIKELY(is_at_work(s, e, regs)))
+    put_work(s, ev, SPF_WORK_PROFILER, 0, head->time_ns);
+  else take(s, ev, head, regs);
   if (LJ_UNLIKELY(relaxed_get(&s->has_nested))) lj_sample_nested(s);
   head->end_ns = mono_ns();
   head->spent_ns = head->end_ns - head->time_ns;
