@@ -17,6 +17,7 @@ local reader = require("sysprof.read.reader")
 local requests = require("sysprof.live.requests")
 local runspecs = require("sysprof.cli.runspecs")
 local targets = require("sysprof.cli.targets")
+local text = require("sysprof.base.text")
 local threadstacks = require("sysprof.show.threadstacks")
 
 local SECONDS = 0.2		-- Of the recording.
@@ -36,7 +37,7 @@ local SPECS = targets.specs(runspecs.of({ "output", "format", "force", "help", "
 
 -- Puts the format into place. Returns nil, or what is wrong.
 local function prepare(opt)
-  local name = (opt.output or "-"):match("[^/]*$")
+  local name = text.base_name(opt.output or "-")
   local ending = name:match("%.([^.]*)$")
   opt.format = opt.format or (not ending or ending == "txt") and "txt" or ending == "json" and "json" or nil
   if not opt.format then return ("'%s' has no known ending; expected .txt or .json, or --format"):format(name) end

@@ -2,6 +2,8 @@
 -- Output formats by the ending of a file, and by the names that users type.
 ----------------------------------------------------------------------------
 
+local text = require("sysprof.base.text")
+
 local endings = {}
 
 -- Formats of the reader, and the short names of other tools.
@@ -43,7 +45,7 @@ function endings.format(path, default, without_profile)
   end
   if found == "bin" and without_profile then
     return nil, ("'%s' is a name for a profile; expected %s, or --format"):format(path, texts(true))
-  elseif not found and not path:match("[^/]*$"):find(".", 1, true) then return default
+  elseif not found and not text.base_name(path):find(".", 1, true) then return default
   end
   if found then return found end
   return nil, ("'%s' has no known ending; expected %s, or --format"):format(path, texts(without_profile))

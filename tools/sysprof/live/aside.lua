@@ -45,7 +45,7 @@ local function become_other(parent, own)
   C.prctl(system.PR_SET_PDEATHSIG, system.SIGKILL, 0, 0, 0)
   if C.getppid() ~= parent then C._exit(1) end
   for _, path in ipairs(files.matching("/proc/self/fd/[0-9]*")) do
-    local fd = tonumber(path:match("%d+$"))
+    local fd = tonumber(path:match("/(%d+)$"))
     if fd ~= own then system.close(fd) end
   end
 end

@@ -34,7 +34,7 @@ function lostsocket.has(facts)
   for _, path in ipairs(files.matching(facts.folder .. "/fd/*")) do
     local st = files.stat(path)
     for _, inode in ipairs(st and st.kind == "other" and made or {}) do
-      if st.id:match("(%d+)$") == inode then return true end
+      if st.id:match(":(%d+)$") == inode then return true end
     end
   end
   return false

@@ -201,7 +201,7 @@ end
 function processes.threads(pid)
   local list = {}
   for _, path in ipairs(thread_paths(pid)) do
-    local status, tid = content(path .. "/status"), tonumber(path:match("(%d+)$"))
+    local status, tid = content(path .. "/status"), tonumber(path:match("/(%d+)$"))
     local name, blocked = status:match("^Name:\t([^\n]*)\n"), status:match("\nSigBlk:\t(%x+)\n")
     local own_tid = tonumber(status:match("\nNSpid:[^\n]-(%d+)\n")) or tid
     list[#list + 1] = name and { tid = tid, own_tid = own_tid, name = name, has_ended = select(2, state_of(status)),

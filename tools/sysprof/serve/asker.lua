@@ -11,7 +11,7 @@ local asker = {}
 
 -- Returns the name of a host in the header, without its port and in lower case.
 local function host_name(host)
-  local name = host:match("^%[([%x:.]+)%]:?%d*$") or host:match("^([^:]*):?%d*$")
+  local name = host:match("^%[([%x:.]+)%]:?%d*$") or host:match("^([^:]*):%d*$") or host:match("^[^:]*$")
   return name and name:lower():gsub("%.$", "")
 end
 
