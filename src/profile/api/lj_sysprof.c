@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "lj_obj.h"
+#include "lj_trace.h"
 #include "profile/api/lj_options.h"
 #include "profile/api/lj_process.h"
 #include "profile/api/lj_sysprof.h"
@@ -207,12 +208,14 @@ static int collect(lua_State *L)
   return 0;
 }
 
+/* The compiler may record the program just now. It would record the call of our function, too. */
 void lj_sysprof_collect(lua_State *L)
 {
   global_State *g = G(L);
   GCSize threshold = g->gc.threshold;
   int err = errno;
   if (wants_collection(g) && lua_checkstack(L, 2)) {
+    lj_trace_abort(g);
     if (lua_cpcall(L, collect, NULL) != 0) lua_pop(L, 1);
     if (threshold == LJ_MAX_MEM) g->gc.threshold = threshold; /* It stays stopped. */
   }
