@@ -37,6 +37,9 @@ static void bad_requests(void)
 	      "error duration_ns is '1e9'; expected");
   live_expect(self, "record\nthreads=some", file, "error threads is 'some'; expected own");
   live_expect(self, "record\ninterval_ns=1", file, "error the interval");
+  live_expect(self, "record\n\nfoo=1", file, "error this is no request");
+  snprintf(big, sizeof(big), "record\nclocks=alloc/period=%0500d/,cpux", 1000);
+  live_expect(self, big, file, "error the list of clocks is too long");
   memset(big, 'x', sizeof(big));
   fd = live_connect(self);
   live_send(fd, big, sizeof(big), -1, 0);

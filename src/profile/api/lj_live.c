@@ -116,7 +116,9 @@ static void client_look(Client *c)
     lj_ownfd_close(&rq.file);
     break;
   case LIVE_WRONG:
-    lj_livemsg_refuse(&c->fd, "this is no request; expected at most 4096 bytes of text");
+    lj_livemsg_refuse(&c->fd,
+		      "this is no request; expected at most 4096 bytes of text, and "
+		      "no empty line");
     client_leave(c, 0);
     break;
   case LIVE_CLOSED: client_leave(c, 0); break;

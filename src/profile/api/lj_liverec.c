@@ -338,6 +338,11 @@ static int record_options(const OwnFd *client, const LiveRequest *rq)
     lj_livemsg_refuse(client, text);
     return 0;
   }
+  if (clocks && strlen(clocks) >= CLOCKS_MAX) {
+    lj_livemsg_refuse(client,
+		      "the list of clocks is too long; expected less than 512 bytes");
+    return 0;
+  }
   memset(&rec.opt, 0, sizeof(rec.opt));
   memset(&rec.limits, 0, sizeof(rec.limits));
   rec.wait_ms = NAMES_MS;

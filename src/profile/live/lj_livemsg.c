@@ -65,7 +65,8 @@ LiveReceived lj_livemsg_receive(const OwnFd *client, LiveRequest *rq)
     lj_ownfd_close(&rq->file);
     return LIVE_CLOSED;
   }
-  if ((mh.msg_flags & MSG_TRUNC) || memchr(rq->text, '\0', (size_t)n)) {
+  if ((mh.msg_flags & MSG_TRUNC) || memchr(rq->text, '\0', (size_t)n) ||
+      memmem(rq->text, (size_t)n, "\n\n", 2)) {
     lj_ownfd_close(&rq->file);
     return LIVE_WRONG;
   }
