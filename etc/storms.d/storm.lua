@@ -26,10 +26,15 @@ function storm.round()
   end
 end
 
-function storm.start(options)
+-- Starts a profile. Returns true; or nil and a message, such as that a client records the VM.
+function storm.try(options)
   path = options.path
   options.mode, options.hz = "C", 10000
-  local ok, message = misc.sysprof.start(options)
+  return misc.sysprof.start(options)
+end
+
+function storm.start(options)
+  local ok, message = storm.try(options)
   if not ok then error("start: " .. message) end
 end
 

@@ -1,5 +1,5 @@
 # Short storms of etc/storms: threads are cancelled, handlers jump, libraries and namespaces
-# come and go, processes end, VMs start and stop. Each passes and takes samples.
+# come and go, processes end, VMs start and stop, clients send broken requests. Each passes and does something.
 # TIMEOUT: 600
 
 set -u
@@ -13,8 +13,8 @@ case $(nm -D "$SYSPROF_BUILD/lib/libluajit-5.1.so.2") in
 esac
 "$SYSPROF_SOURCE/etc/storms" "$SYSPROF_BUILD" 2 >out 2>&1 || fail "status $?"
 cat out
-for storm in cancel exit jump libraries namespaces vms; do
-  grep -Eq "^$storm +2 s: (passed: .*, [1-9][0-9]* samples|skipped: .*)$" out ||
+for storm in cancel exit http jump libraries namespaces requests vms; do
+  grep -Eq "^$storm +2 s: (passed: .*, [1-9][0-9]* (samples|profiles)|skipped: .*)$" out ||
     fail "$storm: no figures"
 done
 exit $status
