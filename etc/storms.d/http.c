@@ -6,6 +6,7 @@
 
 #include "storm.h"
 #include "http_clients.h"
+#include "live_client.h"
 #include "watched.h"
 
 #include <sys/prctl.h>
@@ -45,11 +46,8 @@ __attribute__((noreturn)) static void program(void)
 
 static void await_program(void)
 {
-  char path[60];
   double end = storm_now() + STORM_STUCK_S;
-  snprintf(path, sizeof(path), "/tmp/.luajit-sysprof-%ld/%ld", (long)geteuid(),
-	   (long)program_pid);
-  while (access(path, F_OK) != 0) {
+  while (access(live_path(program_pid), F_OK) != 0) {
     if (storm_now() > end) storm_fail("the program does not listen");
     storm_nap(0.01);
   }
@@ -100,6 +98,7 @@ static void check_messages(void)
       if (strstr(line, faults[i])) storm_fail("the server says '%s'", line);
   fclose(f);
 }
+
 /* -- Judgement -------------------------------------------------------------------------- */
 
 static long resident_kb(void)

@@ -6,11 +6,8 @@
 #define LIVE_CLIENTS_H
 
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
+#include "live_client.h"
 #include "live_victim.h"
 #include "mutate.h"
 
@@ -24,48 +21,16 @@ static _Atomic int working; /* Clients that are in a conversation. */
 
 /* -- Connections ------------------------------------------------------------------- */
 
-/* Returns -1 if the process does not listen, or too many clients wait. */
+/* A socket that never blocks a client. */
 static int open_to(pid_t pid)
 {
-  struct sockaddr_un sa;
-  int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  REQUIRE(fd >= 0);
-  memset(&sa, 0, sizeof(sa));
-  sa.sun_family = AF_UNIX;
-  snprintf(sa.sun_path, sizeof(sa.sun_path), "/tmp/.luajit-sysprof-%ld/%ld",
-	   (long)geteuid(), (long)pid);
-  if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0) return fd;
-  close(fd);
-  return -1;
+  return live_open(pid, SOCK_NONBLOCK);
 }
 
-/* Send a packet with n copies of a descriptor. Returns 0 if the socket does not take it. */
 static int send_packet(int fd, const char *text, size_t len, int file, int n)
 {
-  union {
-    struct cmsghdr align;
-    char bytes[CMSG_SPACE(250 * sizeof(int))];
-  } control;
-  struct iovec iov = { (void *)text, len };
-  struct msghdr mh;
-  struct cmsghdr *cm;
-  int i;
-  memset(&mh, 0, sizeof(mh));
-  mh.msg_iov = &iov;
-  mh.msg_iovlen = 1;
-  if (n > 0 && file >= 0) {
-    memset(&control, 0, sizeof(control));
-    mh.msg_control = &control;
-    mh.msg_controllen = CMSG_SPACE((size_t)n * sizeof(int));
-    cm = CMSG_FIRSTHDR(&mh);
-    cm->cmsg_level = SOL_SOCKET;
-    cm->cmsg_type = SCM_RIGHTS;
-    cm->cmsg_len = CMSG_LEN((size_t)n * sizeof(int));
-    for (i = 0; i < n; i++)
-      memcpy(CMSG_DATA(cm) + i * (int)sizeof(int), &file, sizeof(int));
-  }
   sent++;
-  return sendmsg(fd, &mh, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len;
+  return live_send(fd, text, len, file, file >= 0 ? n : 0);
 }
 
 /* Receive a packet. Returns its length; 0 if the connection has ended. */

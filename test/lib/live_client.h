@@ -23,16 +23,18 @@
 /* Path of a process's socket. */
 static inline const char *live_path(pid_t pid)
 {
-  static char path[108];
+  static __thread char path[108];
   snprintf(path, sizeof(path), "/tmp/.luajit-sysprof-%ld/%ld", (long)geteuid(), (long)pid);
   return path;
 }
 
-/* Connect to a process. Returns -1 if it does not listen. */
-static inline int live_connect(pid_t pid)
+/* Connect to a process. flags: of the socket. Returns -1 if it does not listen, or with
+** SOCK_NONBLOCK if too many clients wait.
+*/
+static inline int live_open(pid_t pid, int flags)
 {
   struct sockaddr_un sa;
-  int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
   REQUIRE(fd >= 0);
   memset(&sa, 0, sizeof(sa));
   sa.sun_family = AF_UNIX;
@@ -42,12 +44,21 @@ static inline int live_connect(pid_t pid)
   return -1;
 }
 
-/* Send a packet with n copies of a descriptor. */
-static inline void live_send(int fd, const char *text, size_t len, int file, int n)
+static inline int live_connect(pid_t pid)
+{
+  return live_open(pid, 0);
+}
+
+#define LIVE_FILES 250 /* Descriptors of a packet, at most. */
+
+/* Send a packet with n copies of a descriptor. Returns 0 if the socket does not take it: then there
+** is no answer.
+*/
+static inline int live_send(int fd, const char *text, size_t len, int file, int n)
 {
   union {
     struct cmsghdr align;
-    char bytes[CMSG_SPACE(16 * sizeof(int))];
+    char bytes[CMSG_SPACE(LIVE_FILES * sizeof(int))];
   } control;
   struct iovec iov = { (void *)text, len };
   struct msghdr mh;
@@ -67,7 +78,7 @@ static inline void live_send(int fd, const char *text, size_t len, int file, int
     for (i = 0; i < n; i++)
       memcpy(CMSG_DATA(cm) + i * (int)sizeof(int), &file, sizeof(int));
   }
-  sendmsg(fd, &mh, MSG_NOSIGNAL); /* If this fails, there is no answer. */
+  return sendmsg(fd, &mh, MSG_NOSIGNAL) == (ssize_t)len;
 }
 
 /* Connect and send a request; file -1: none. */

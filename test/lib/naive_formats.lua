@@ -60,7 +60,7 @@ local function from_json(d, o)
     s.unit, s.in_sum, s.session = unit_of[s.event], in_sum[s.event], profile
     s.runnable = leaf == "[runnable]"
     s.is_lost = leaf == "[waits lost]" or leaf == "[lost samples]"
-    s.is_many = s.runnable or s.is_lost or leaf == "[short waits]"
+    s.is_many = s.runnable or s.is_lost or leaf == "[short waits]" or leaf == "[threads not sampled]"
   end
   function profile.stack(s) return stacks[s.stack + 1] end
   return profile

@@ -298,7 +298,7 @@ local function add_samples(w, tid, time)
 	host = sides_of.host, unit = e.unit, in_sum = in_sum(w, e), session = w.session }
       s.runnable = has_leaf(s, G.SPF_WORK_READY)
       s.is_lost = has_leaf(s, G.SPF_WORK_LOST) or has_leaf(s, G.SPF_WORK_UNKEPT)
-      s.is_many = s.runnable or s.is_lost or has_leaf(s, G.SPF_WORK_SHORT)
+      s.is_many = s.runnable or s.is_lost or has_leaf(s, G.SPF_WORK_SHORT) or has_leaf(s, G.SPF_WORK_OTHERS)
       table.insert(w.samples, s)
       if thing and thing > 0 then
 	local has_size = e.name == "memory"

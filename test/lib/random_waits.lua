@@ -28,6 +28,7 @@ local OTHERS = {
   { G.SPF_WORK_BUSY, 0, "[thread busy]" },
   { G.SPF_WORK_LOST, 0, "[waits lost]", no_wait = true },
   { G.SPF_WORK_UNKEPT, 0, "[lost samples]", no_wait = true },
+  { G.SPF_WORK_OTHERS, 0, "[threads not sampled]", no_wait = true },
   { G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_MANY, "[stack unknown: too many waits]" },
   { G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_LATE, "[stack unknown: seen too late]" },
   { G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_MOVED, "[stack unknown: the thread ran meanwhile]" },

@@ -1,5 +1,6 @@
 # Short storms of etc/storms: threads are cancelled, handlers jump, libraries and namespaces
-# come and go, processes end, VMs start and stop, clients send broken requests. Each passes and does something.
+# come and go, processes end, VMs start and stop, clients send broken requests.
+# Each passes, and reads profiles of what it did.
 # TIMEOUT: 600
 
 set -u

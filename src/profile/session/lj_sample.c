@@ -436,7 +436,12 @@ static void take(Sampler *s, SampleEvent *ev, const SampleHead *head, const Walk
 
 /* -- Samples that interrupt others ------------------------------------------- */
 
-/* A sample finds its sampler held. Its source still runs, so its total can be read. */
+/* Total of the source of a sample that finds its sampler held. The source still runs, so it can tell. */
+static SAMPLE_RARE uint64_t total_now(const SampleEvent *ev, const SampleHead *head)
+{
+  return head->total ? head->total : ev->e.spec.ops->total(&ev->e);
+}
+
 SAMPLE_RARE void lj_sample_lose(Sampler *s, SampleEvent *ev, const SampleHead *head)
 {
   const EventSpec *spec = &ev->e.spec;
@@ -448,7 +453,7 @@ SAMPLE_RARE void lj_sample_lose(Sampler *s, SampleEvent *ev, const SampleHead *h
 	__atomic_add_fetch(&ev->lost_field[i], head->field[i], __ATOMIC_RELAXED);
     __atomic_add_fetch(&ev->lost_weight, head->weight, __ATOMIC_RELAXED);
   } else {
-    uint64_t total = head->total ? head->total : spec->ops->total(&ev->e);
+    uint64_t total = total_now(ev, head);
     if (total != 0) relaxed_set(&ev->lost_total, ev->before + total - ev->base);
   }
   __atomic_store_n(&s->has_nested, 1, __ATOMIC_RELEASE);
@@ -460,12 +465,12 @@ SAMPLE_RARE void lj_sample_lose(Sampler *s, SampleEvent *ev, const SampleHead *h
 static SAMPLE_RARE void note_nested(Sampler *s, SampleEvent *ev, const SampleHead *head,
 				    int user)
 {
-  uint64_t total = head->total;
+  uint64_t total;
   if (user != SAMPLER_THREAD || ev->e.spec.has_weights) {
     lj_sample_lose(s, ev, head);
     return;
   }
-  if (total == 0) total = ev->e.spec.ops->total(&ev->e);
+  total = total_now(ev, head);
   if (total > relaxed_get(&ev->nested_total)) relaxed_set(&ev->nested_total, total);
   __atomic_add_fetch(&ev->nested, 1, __ATOMIC_RELAXED);
   __atomic_store_n(&s->has_nested, 1, __ATOMIC_RELEASE);

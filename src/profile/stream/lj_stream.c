@@ -201,7 +201,6 @@ void lj_stream_event(Stream *s, int index, const EventSpec *spec, uint64_t *coun
   StreamEvent *ev = &s->event[index];
   ev->counters = counters;
   ev->usual = spec->unit == SPF_UNIT_US ? 0 : spec->period;
-  ev->has_weights = spec->has_weights;
   ev->nfield = spec->nfield;
   ev->field = spec->field;
   if (index >= s->nevent) s->nevent = index + 1;

@@ -35,10 +35,10 @@
 
 /* An event of a stream. */
 typedef struct StreamEvent {
-  uint64_t *counters;      /* SPF_EVENT__MAX of them; NULL: there is no such event. */
-  uint64_t last_us;        /* Time of its last sample, or of a later context. */
-  uint64_t usual;          /* Usual weight, 0: the time. */
-  int has_weights, nfield; /* See EventSpec. */
+  uint64_t *counters; /* SPF_EVENT__MAX of them; NULL: there is no such event. */
+  uint64_t last_us;   /* Time of its last sample, or of a later context. */
+  uint64_t usual;     /* Usual weight, 0: the time. */
+  int nfield;         /* See EventSpec. */
   const EventField *field;
   uint64_t lost; /* Weight of lost samples that no SPF_WORK_UNKEPT has told, */
   uint64_t lost_field[SPF_FIELDS_MAX]; /* and the sums of their SPF_FIELD_COUNT. */
@@ -126,7 +126,7 @@ LJ_FUNC int lj_stream_isoverdue(const Stream *s, uint64_t time_us);
 /* Flush the current chunk into the queue. The holder of the sampler. */
 LJ_FUNC void lj_stream_handover(Stream *s);
 
-/* From here on, the writer gets chunks at once, and so those that wait. VM thread. */
+/* From here on, the writer gets chunks at once. A full one that waits goes first. VM thread. */
 LJ_FUNC void lj_stream_direct(Stream *s);
 
 /* Append the load map, and flush. Returns 0, or the errno of a failed writer. VM thread. */

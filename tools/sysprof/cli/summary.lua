@@ -61,7 +61,8 @@ local function say_rates(say, profile, shown)
   if profile.meta.limit then say(text.clean(profile.meta.limit)) end
   if headline.size_limit(profile) then say(headline.size_limit(profile)) end
   if headline.throttled(profile) then say(headline.throttled(profile)) end
-  if headline.unplaced(profile) then say("warning: ", headline.unplaced(profile)) end
+  local unplaced = headline.unplaced(profile)
+  if unplaced then say("warning: ", unplaced) end
 end
 
 -- Is the disk of a profile full?

@@ -25,7 +25,7 @@ function threadstates.of(profile, slot)
   return OF_WORK[leafwork.of(profile, slot)] or threadstates.WAITING
 end
 
--- Whether a sample of a slot stands for many waits, or for ready time, of up to a second.
+-- Whether a sample of a slot stands for many: for waits or ready time of up to a second, or for what has no sample.
 function threadstates.is_sum(profile, slot)
   return IS_SUM[leafwork.of(profile, slot)] == true
 end

@@ -85,8 +85,8 @@ end
 local UNPLACED = { { G.SPF_WORK_UNKEPT, "lost samples" }, { G.SPF_WORK_OTHERS, "threads not sampled" } }
 local IS_UNPLACED = { [G.SPF_WORK_UNKEPT] = true, [G.SPF_WORK_OTHERS] = true }
 
--- Returns a sentence on weights without a place, such as the CPU time of threads that ended too soon; nil if they are
--- below 1 % of each event.
+-- Returns a sentence on weights without a place, such as the CPU time of threads that ended too soon. Returns nil if
+-- they are below 1 % of each event.
 function headline.unplaced(profile)
   local parts = {}
   for _, e in ipairs(events.list(profile)) do
@@ -94,7 +94,7 @@ function headline.unplaced(profile)
     for _, work in ipairs(UNPLACED) do
       local share = (sums[work[1]] or 0) / e.weight
       if share >= UNPLACED_SHARE then
-	parts[#parts + 1] = ("%.1f%% of %s is [%s]: its places are unknown"):format(100 * share, text.clean(e.name),
+	parts[#parts + 1] = ("%.1f%% of %s is [%s], whose places are unknown"):format(100 * share, text.clean(e.name),
 										    work[2])
       end
     end

@@ -348,7 +348,7 @@ function selfreport.lines(profile)
       number(c[G.SPF_COUNTER_UNCOPIED]) .. ", the kernel or a seccomp filter refuses" ..
       " process_vm_readv")
   add("threads not sampled", c[G.SPF_COUNTER_UNSAMPLED] and
-      number(c[G.SPF_COUNTER_UNSAMPLED]) .. " at most at a time")
+      number(c[G.SPF_COUNTER_UNSAMPLED]) .. ", the most at one time")
   add("handler", handler(profile, all_events))
   for _, key in ipairs(profile.meta_keys) do
     add(text.clean(key), text.clean(profile.meta[key]))
