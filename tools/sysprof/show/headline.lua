@@ -42,7 +42,7 @@ function headline.times(profile)
   local parts, real, cpu = {}, headline.real_time(profile), headline.cpu_time(profile)
   if real then parts[1] = ("%.3f s"):format(real) end
   if cpu then parts[#parts + 1] = ("%.3f s of CPU time"):format(cpu) end
-  local n = #profile.thread_list
+  local n = selfreport.threads(profile)
   if n > 1 then parts[#parts + 1] = ("%d threads"):format(n) end
   return table.concat(parts, ", ")
 end

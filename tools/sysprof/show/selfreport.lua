@@ -308,6 +308,15 @@ function selfreport.totals(profile, unnamed)
   return ("%s, %s of %s"):format(s, unit.total(e.weight), e.name)
 end
 
+-- Returns the number of sampled threads. In a profile, the thread 0 stands for those that nobody sampled.
+function selfreport.threads(profile)
+  local n = 0
+  for _, thread in ipairs(profile.thread_list) do
+    if thread.tid ~= 0 then n = n + 1 end
+  end
+  return n
+end
+
 -- Returns a list of { label, text }.
 function selfreport.lines(profile)
   local samples = profile:totals()
@@ -315,7 +324,7 @@ function selfreport.lines(profile)
   local c = profile.counters
   local all_events = events.list(profile)
   local list = {
-    { "samples", selfreport.totals(profile, true) .. ", " .. text.plural(#profile.thread_list, "thread") },
+    { "samples", selfreport.totals(profile, true) .. ", " .. text.plural(selfreport.threads(profile), "thread") },
   }
   for _, e in ipairs(all_events) do
     if e.of and not events.never_began(e) then
