@@ -134,6 +134,9 @@ function programs.halt(pid)
   t.wait_until("it is stopped", function() return t.content(("/proc/%d/stat"):format(pid)):find(") T ", 1, true) end)
 end
 
+-- Lets it go on.
+function programs.go_on(pid) os.execute("kill -CONT " .. pid) end
+
 -- Waits until a program has written samples with a name into the file of its recording, which has no name itself.
 function programs.wait_for_samples(pid, name)
   t.wait_until("samples of " .. name, function()
@@ -145,6 +148,6 @@ function programs.wait_for_samples(pid, name)
   end)
 end
 
-programs.adopt, programs.finish = server.adopt, server.finish
+programs.adopt, programs.stop, programs.finish = server.adopt, server.stop, server.finish
 
 return programs

@@ -119,6 +119,8 @@ print(d[0]['threads'][0]['frames'][-1]['name'], len(d[0]['vms']), d[1]['vms'][0]
   end
 end
 
+programs.stop { loop }	-- What spins takes the machine's time.
+
 -- -- Programs that are busy otherwise --------------------------------------
 
 do	-- Another client records it.
@@ -143,6 +145,7 @@ forever()
   local out = dump(own)
   t.contains(out, "\nthreads unknown: the VM is being profiled already\n", "beside a profile")
   t.contains(out, "\n1 coroutine: 1 running\n", "beside a profile: coroutines")
+  programs.stop { own }
 end
 do	-- It is stopped.
   programs.halt(scheduler)
@@ -150,7 +153,7 @@ do	-- It is stopped.
   t.equal(out, "", "a stopped process: output")
   t.contains(err, ("process %d (scheduler.lua) is stopped by a signal; 'kill -CONT %d'"):format(scheduler, scheduler),
 	     "a stopped process")
-  os.execute("kill -CONT " .. scheduler)
+  programs.stop { scheduler }
 end
 
 -- Dumps a program, and sends it a signal when it has got the first request. Returns all that the dump said.
@@ -162,6 +165,7 @@ local function dump_broken_by(signal, name)
   t.wait_until("a request", function() return descriptors() > usual end)
   os.execute(("kill -%s %d"):format(signal, pid))
   programs.status()
+  programs.stop { pid }
   return t.content("broken.out")
 end
 t.contains(dump_broken_by("STOP", "halted.lua"), "is stopped by a signal", "stopped in the middle")
@@ -210,6 +214,7 @@ if inner then
   local out = dump_until(inner, "\n21 coroutines: ")
   t.contains(out, ("\nthread %d ("):format(inner), "in a box: the number that we see")
   t.ok(out:find("forever %(stdin:10%)"), "in a box: its stack: " .. out)
+  programs.stop { inner }
 end
 
 -- -- Programs that answer wrongly (test/lib/live_server.lua) ---------------

@@ -89,9 +89,12 @@ do
   err, folded = record("-d 3s -e cpu,alloc/period=4096/ --event=alloc " .. late)
   n, sum = samples(folded, "fill (late.lua:3)")
   t.ok(n > 0 and n > sum * 0.9, ("alloc of a VM that wakes up: %d of %d bytes: %s"):format(n, sum, err))
+  programs.stop { late }
 end
 err = record("-d 300ms -e no_event " .. mixed, 1)
 t.contains(err, ("process %d (mixed.lua): 'no_event' is not a clock or event"):format(mixed), "an unknown event")
+
+programs.stop { asleep }
 
 -- Again and again.
 for _ = 1, 20 do
@@ -103,11 +106,13 @@ end
 
 local name = programs.unique("twin.lua")
 local twin = start(name, MIXED)
-start(name, MIXED)
+local other_twin = start(name, MIXED)
 err, folded = record("-d 500ms --name=" .. name)
 t.contains(err, "recording 2 processes for 0.5 s", "by name")
 t.contains(err, "of 2 processes, written to out.folded", "by name: the summary")
 t.ok(samples(folded, ("makes (%s:2)"):format(name)) > 0, "by name: samples")
+programs.stop { other_twin }	-- What spins takes the machine's time.
+programs.halt(twin)
 
 err, folded = record(("-d 500ms %d %d"):format(loop, mixed))
 t.ok(samples(folded, "makes (mixed.lua:2)") > 0 and samples(folded, "never_left (loop.lua:1)") > 0, "two: " .. err)
@@ -126,6 +131,7 @@ err, folded = record("-d 500ms --children " .. parent)
 t.contains(err, "recording 3 processes", "children")
 n, sum = samples(folded, "child (parent.lua:3)")
 t.ok(n > 0 and n == sum, ("children: %d of %d samples"):format(n, sum))
+programs.stop(children)
 
 -- -- Ends ------------------------------------------------------------------
 
@@ -157,11 +163,10 @@ do	-- By 'stop'.
   t.contains(select(2, t.parse("stopped.bin")), "never_left (loop.lua:1)", "stop: samples")
 end
 do	-- A stopped process.
-  programs.halt(twin)
   err = record("-d 100ms " .. twin, 1)
   t.contains(err, ("process %d (%s) is stopped by a signal"):format(twin, name), "a stopped process")
   finds(twin .. " +[%w_ -]* %- +stopped +luajit twin_%d+%.lua\n")
-  os.execute("kill -CONT " .. twin)
+  programs.stop { twin, loop }
 end
 
 -- -- Users and namespaces --------------------------------------------------

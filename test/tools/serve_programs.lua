@@ -161,6 +161,7 @@ do	-- A program that stays in compiled code tells no allocations, but its CPU ti
   t.equal(status, 200, "CPU time beside allocations: status")
   t.contains(body, "never_left (loop.lua:1)", "CPU time beside allocations")
   client.stop(other)
+  programs.stop { loop }
 end
 
 -- -- Several at once -------------------------------------------------------

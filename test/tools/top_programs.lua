@@ -128,6 +128,8 @@ do
   programs.one_line(err, "another client")
   try("stop " .. shares)
 end
+programs.stop { shares, asleep }	-- What spins takes the machine's time.
+programs.halt(loop)
 
 -- A program ends during the recording: what it has recorded counts.
 do
@@ -167,6 +169,8 @@ for behaviour, message in pairs {
   t.contains(out, behaviour == "dies" and "no samples" or "hot_in_" .. behaviour .. " (live.lua:2)", behaviour .. ": samples")
   server.stop { pid }
 end
+
+programs.go_on(loop)
 
 -- -- The screen on a terminal -----------------------------------------------
 
@@ -302,7 +306,7 @@ do	-- A stopped program.
   t.ok(tty.expect("never_left"), "stopped: a table")
   programs.halt(loop)
   t.ok(tty.expect("is stopped by a signal"), "stopped: said: " .. tty.output)
-  os.execute("kill -CONT " .. loop)
+  programs.go_on(loop)
   tty.press("r")
   t.ok(tty.expect("waiting for the first samples") and tty.expect("never_left"), "stopped: goes on")
   tty.press("q")
