@@ -8,6 +8,7 @@
 ----------------------------------------------------------------------------
 
 local bit = require("bit")
+local ffi = require("ffi")
 local G = require("sysprof.grammar")
 
 local builder = { F = {} }
@@ -16,18 +17,21 @@ local mt = { __index = methods }
 
 -- -- Bytes -----------------------------------------------------------------
 
+-- n: a number, or a uint64_t.
 function builder.uleb(n)
   local out = {}
   while n >= 128 do
-    out[#out + 1] = string.char(n % 128 + 128)
-    n = math.floor(n / 128)
+    local low = tonumber(n % 128)
+    out[#out + 1] = string.char(low + 128)
+    n = (n - low) / 128
   end
-  return table.concat(out) .. string.char(n)
+  return table.concat(out) .. string.char(tonumber(n))
 end
 local uleb = builder.uleb
 
 function builder.signed(diff)
-  return diff < 0 and -diff * 2 - 1 or diff * 2
+  if diff >= 0 then return diff * 2 end
+  return diff > -2^52 and -diff * 2 - 1 or 2 * ffi.cast("uint64_t", -diff) - 1	-- Odd, above 2^53, too.
 end
 local signed = builder.signed
 

@@ -128,8 +128,8 @@ t.equal(things(read(b:finish())), ("2 0 0, 2: %.0f, %.0f"):format(5000 + 500 / p
 	"a sample with a longer period")
 -- p is 9e-6 - (9e-6)^2 / 2, about.
 t.equal(things(sized({ { FIRST + G.SPF_EVENT_LEFT_PERIOD, 1e6 } }, 9)), "1 0 0, 1: 1000005, 111112", "a small size")
-t.equal(things(sized({ { FIRST + G.SPF_EVENT_LEFT_PERIOD, 1 } }, 2^52, 2^52, 2^52)), "3 0 0, 1: 4503599627370496, 1",
-	"sums stay exact")
+t.equal(things(sized({ { FIRST + G.SPF_EVENT_LEFT_PERIOD, 1 } }, 2^52, 2^52, 2^52)), "3 0 0, 3: 13510798882111488, 3",
+	"a sum above 2^53")
 
 -- -- Events that begin late ------------------------------------------------
 

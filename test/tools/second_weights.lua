@@ -104,10 +104,14 @@ t.ok(i == 3000 and differ == 0, "many")
 
 -- -- Damage ----------------------------------------------------------------
 
-for what, values in pairs { ["a huge second weight"] = { 2^53 }, ["a huge sum"] = { 2^52, 2^52 } } do
+b = B.new():context(1, 0):event(0, "alloc", G.SPF_UNIT_BYTES, 1, { { COUNT, NAME } }):sample(0, 0, 1, nil, nil, 0, { 2^53 })
+t.contains(reader.parse_string(b:finish()):problem_text(), "expected a record", "a huge second weight")
+for n, problem in pairs { [2^10] = "", [2^10 + 1] = "the weights of a stack add up to 2^63 or more" } do
   b = B.new():context(1, 0):event(0, "alloc", G.SPF_UNIT_BYTES, 1, { { COUNT, NAME } })
-  for _, value in ipairs(values) do b:sample(0, 0, 1, nil, nil, 0, { value }) end
-  t.contains(reader.parse_string(b:finish()):problem_text(), "expected a record", what)
+  for _ = 1, n do b:sample(0, 0, 1, nil, nil, 0, { 2^53 - 1 }) end
+  p = reader.parse_string(b:finish())
+  t.contains(p:problem_text() or "", problem, n .. " second weights of 2^53 - 1")
+  t.equal(p.complete, problem == "", n .. " second weights of 2^53 - 1: complete")
 end
 
 t.finish()

@@ -19,7 +19,9 @@ limits.ROWS = {
     "%s; too much of the file is damaged to go on" },
   { "NUMBER_BYTES", 10, "bytes", "a number",
     "expected a record of sysprof, skipped the last %.0f bytes of this chunk" },
-  { "NUMBER", 2^53, "", "ids, times, weights, ages, sizes, lines", "(the same sentence)" },
+  { "NUMBER", 2^53, "", "ids, times, ages, sizes, lines", "(the same sentence)" },
+  { "WEIGHT", 2^63, "", "a weight, and the sum of a stack's weights; above 2^53, they are rounded to 53 bits",
+    "the weights of a stack add up to {} or more" },
   { "WIDE_NUMBER", 2^64, "", "addresses, counters, periods", "(the same sentence)" },
   { "FRAME_NUMBER", 2^51, "", "the number of a frame", "[frame out of range]" },
   { "FRAME_EXTRA", 2^26, "", "the second number of a frame", "[frame out of range]" },
@@ -143,7 +145,8 @@ local sentences = {}
 
 -- Returns a number without a fraction as a text.
 local function number_text(n)
-  return n == 2^53 and "2^53" or n == 2^64 and "2^64" or ("%.0f"):format(n)
+  local power = n >= 2^53 and select(2, math.frexp(n)) - 1
+  return power and n == 2^power and ("2^%d"):format(power) or ("%.0f"):format(n)
 end
 
 for _, row in ipairs(limits.ROWS) do

@@ -23,7 +23,7 @@ local stacks = require("sysprof.model.stacks")
 local timeline = require("sysprof.model.timeline")
 local units = require("sysprof.model.units")
 
-local EXACT_MAX = limits.NUMBER
+local EXACT_MAX, WEIGHT_MAX = limits.NUMBER, limits.WEIGHT
 local NAME_BYTES = 128	-- Of memory that a definition takes, beside its text.
 
 -- Counters that do not add up.
@@ -67,7 +67,7 @@ local function profile_adder(p)
     if not slot then return false end
     p.last_time = now
     if now > p.end_time then p.end_time = now end
-    return sum < EXACT_MAX, slot
+    return sum < WEIGHT_MAX, slot
   end
 end
 
@@ -309,7 +309,7 @@ end
 -- Returns false if the sum is too large.
 function methods:add_second(slot, value)
   if self.timeline then self.timeline:set_second(value) end
-  return self.slots:add_second(slot, value) < EXACT_MAX
+  return self.slots:add_second(slot, value) < WEIGHT_MAX
 end
 
 -- kind: SPF_MARK_*.

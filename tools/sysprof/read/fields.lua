@@ -9,9 +9,9 @@
 
 local G = require("sysprof.base.grammar")
 local events = require("sysprof.model.events")
+local limits = require("sysprof.base.limits")
 local numbers = require("sysprof.read.numbers")
 local things = require("sysprof.read.things")
-
 
 local id = numbers.id
 
@@ -61,14 +61,15 @@ function fields.read(f, buf, pos, stop)
   return pos
 end
 
--- Counts the fields of a sample, which was counted in a slot. Returns false if a sum is too
--- large, or there are too many things.
+-- Counts the fields of a sample, which was counted in a slot. Returns false if there are too many things; false and a
+-- sentence if a sum is too large.
 function fields.keep(f, profile, slot, index, weight)
   if f.number and f.number > 0 and
      not things.begin(f.things, events.of_index(profile.session, index), profile, slot, weight, f) then
     return false
   end
-  return not f.second or profile:add_second(slot, f.second)
+  if f.second and not profile:add_second(slot, f.second) then return false, limits.sentence("WEIGHT") end
+  return true
 end
 
 return fields

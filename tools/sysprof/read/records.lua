@@ -28,10 +28,10 @@ local things = require("sysprof.read.things")
 
 local band, rshift = bit.band, bit.rshift
 local uleb = bytes.uleb
-local EXACT_MAX = limits.NUMBER
+local EXACT_MAX, WEIGHT_MAX = limits.NUMBER, limits.WEIGHT
 
 -- What a difference is written as must be below; for bit.band() to be exact,
--- and in a frame for the number that has its kind, too.
+-- and in a frame for the number that has its kind, too. Weights may be larger.
 local SIGNED_END, NEAR_END = 2^51, 2^49
 
 local NONE = chunkstacks.NONE
@@ -65,6 +65,11 @@ local LENGTH_MAX = limits.STACK_FRAMES
 local function signed(n)
   local odd = band(n, 1)
   return (n - odd) / 2 * (1 - 2 * odd) - odd
+end
+
+-- The same of a number of any size, by the first byte that writes it: above 2^53 numbers are rounded.
+local function signed_wide(n, first)
+  return band(first, 1) == 0 and n / 2 or -(n + 1) / 2
 end
 
 -- -- Stacks ----------------------------------------------------------------
@@ -174,9 +179,9 @@ local function read_records(d, buf, pos, stop)
       else time, pos = uleb(buf, pos + 1) end
       weight = 0
       if band(tag, WEIGHT_USUAL) == 0 then
-	weight, b2 = buf[pos], buf[pos + 1]
-	if weight < 128 then pos = pos + 1
-	elseif b2 < 128 then weight, pos = weight - 128 + b2 * 128, pos + 2
+	b1, b2 = buf[pos], buf[pos + 1]
+	if b1 < 128 then weight, pos = b1, pos + 1
+	elseif b2 < 128 then weight, pos = b1 - 128 + b2 * 128, pos + 2
 	else weight, pos = uleb(buf, pos) end
       end
       if has_fields and d.fields[event] then
@@ -193,26 +198,32 @@ local function read_records(d, buf, pos, stop)
       if host < 128 then pos = pos + 1
       elseif b2 < 128 then host, pos = host - 128 + b2 * 128, pos + 2
       else host, pos = uleb(buf, pos) end
-      if pos > stop or not (time + weight + lua + host < SIGNED_END) or
-	 band(tag, STATE) >= STATE_MAX then
+      if pos > stop or not (time + lua + host < SIGNED_END) or band(tag, STATE) >= STATE_MAX then
 	return at, true
       end
       now = now + step + signed(time)		-- NaN if there was no SPF_CONTEXT.
       local expected = usual[event]
       if expected == 0 then expected = now - last_of[event] end
-      weight = expected + signed(weight)
+      if weight < SIGNED_END then weight = expected + signed(weight)
+      else weight = expected + signed_wide(weight, b1) end
       last_of[event] = now
-      if not (now >= 0 and weight >= 0 and now + weight < EXACT_MAX) then
+      if not (now >= 0 and weight >= 0 and now < EXACT_MAX and weight < WEIGHT_MAX) then
 	return at, true
       end
       lua, host = ids:get2(lua, host)
       if lua == NONE then lua = undefined_stack(d) end
       if host == NONE then host = undefined_stack(d) end
       local fits, slot = add(now, weight, band(tag, STATE), lua, host, event)
-      if not fits then return at, true end
-      if has_fields and d.fields[event] and slot and
-	 not fields.keep(d.fields[event], d.profile, slot, event, weight) then
+      if not fits then
+	if slot then d.why = limits.sentence("WEIGHT") end
 	return at, true
+      end
+      if has_fields and d.fields[event] and slot then
+	local kept, why = fields.keep(d.fields[event], d.profile, slot, event, weight)
+	if not kept then
+	  d.why = why
+	  return at, true
+	end
       end
     elseif tag >= STACK then
       local last, base, keep = tag - STACK

@@ -19,7 +19,7 @@ local limits = require("sysprof.base.limits")
 local numbermap = require("sysprof.base.numbermap")
 local sort = require("sysprof.base.sort")
 
-local EXACT_MAX = limits.NUMBER
+local WEIGHT_MAX = limits.WEIGHT
 local SMALL = 1e-5	-- Below, 1 - e^(-x) loses digits.
 
 local things = {}
@@ -101,7 +101,7 @@ function things.finish(all, event, profile)
     local weight, second, variance = weights_of(thing, period)
     weight, second = whole(weight), whole_second(second)
     sum, second_sum = sum + weight, second_sum + second
-    if not (sum < EXACT_MAX and second_sum < EXACT_MAX) then break end
+    if not (sum < WEIGHT_MAX and second_sum < WEIGHT_MAX) then break end
     local from, cycle = thing.slot, thing.cycle
     local set = slots:labels(from)
     if cycle then
