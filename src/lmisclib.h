@@ -263,9 +263,9 @@ LUAMISC_API int luaM_sysprof_start_path(lua_State *L,
 					const struct luam_Sysprof_Options *opt,
 					const char *path);
 
-/* Reason why the calling thread's last start, count or dump of coroutines failed: one sentence,
-** with a remedy where one exists. Empty if that succeeded, never NULL. Valid until the thread's
-** next one. The profiler owns the string.
+/* Reason why the calling thread's last call of a function that returns a PROFILE_* status failed:
+** one sentence, with a remedy where one exists. Empty if it succeeded, never NULL. Valid until the
+** thread's next such call. The profiler owns the string.
 */
 LUAMISC_API const char *luaM_sysprof_error(void);
 

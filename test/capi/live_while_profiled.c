@@ -12,6 +12,8 @@
 #include "live_client.h"
 #include "session.h"
 
+#define TRIES 100 /* Profiles until the action is back. */
+
 static _Atomic int is_over;
 
 static void check_dump(void)
@@ -55,12 +57,30 @@ static void serve(lua_State *L, void *(*client)(void *))
   pthread_join(thread, NULL);
 }
 
+/* Is the program's action back? Ours stays where a thread gets no processor for so long that it
+** may still meet a signal. The next profile looks again.
+*/
+static void check_action(const struct luam_Sysprof_Options *opt)
+{
+  struct sigaction now;
+  int i;
+  for (i = 0; i < TRIES; i++) {
+    lua_State *L;
+    REQUIRE(sigaction(CLOCK_SIGNAL, NULL, &now) == 0);
+    if (now.sa_handler == SIG_DFL) return;
+    L = session_vm();
+    CHECK_EQ(luaM_sysprof_start(L, opt), PROFILE_SUCCESS);
+    CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+    lua_close(L);
+  }
+  CHECK(!"the action is the program's");
+}
+
 static void check(int is_live_first, const char *clock)
 {
   lua_State *L = session_vm();
   Sink sink;
   struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
-  struct sigaction now;
   char *text;
   opt.clocks = clock;
   if (is_live_first) CHECK_EQ(luaM_sysprof_live(L), PROFILE_SUCCESS);
@@ -73,10 +93,9 @@ static void check(int is_live_first, const char *clock)
   CHECK_EQ(session_parse(sink.bytes, sink.len, "--format=folded", &text), 0);
   free(text);
   serve(L, records);
-  sink_free(&sink);
   lua_close(L);
-  REQUIRE(sigaction(CLOCK_SIGNAL, NULL, &now) == 0);
-  CHECK(now.sa_handler == SIG_DFL);
+  check_action(&opt);
+  sink_free(&sink);
 }
 
 int main(void)

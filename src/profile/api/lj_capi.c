@@ -2,7 +2,7 @@
 ** Public C API: the functions of lmisclib.h.
 ** Context: any thread that may use the VM, outside of the handler.
 **
-** Stores the callbacks, and keeps the reason of a failed start. lj_sysprof.c starts and
+** Stores the callbacks, and keeps the reason of a failed call. lj_sysprof.c starts and
 ** stops profiles, lj_startfile.c opens files.
 */
 
@@ -37,61 +37,73 @@ LJ_STATIC_ASSERT(LUAM_SYSPROF_BROKEN__MAX == SPF_BROKEN__MAX);
 
 static SysprofCallbacks configured; /* Callbacks from the setters. */
 
+static const char is_running[] =
+  "this VM is profiled already, or jit.profile runs; stop that first";
+static const char not_running[] = "this VM is not profiled; start a profile first";
+static const char no_alloc[] =
+  "no profile with the event alloc runs on this VM; start one first";
+
+/* -- Reasons of failed calls ------------------------------------------------- */
+
+/* Begin a call: it has no reason yet. */
+static void begin_call(void)
+{
+  lj_options_errmsg()[0] = '\0';
+}
+
+/* End a call: with a reason if it failed, and without one if not. errrun: the reason of
+** PROFILE_ERRRUN, where the call gave none. Returns the status.
+*/
+static int end_call(int status, const char *errrun)
+{
+  int err = errno;
+  char *errmsg = lj_options_errmsg();
+  const char *why = status == PROFILE_ERRRUN ? errrun
+		    : err != 0               ? strerror(err)
+			       : strerror(status == PROFILE_ERRMEM ? ENOMEM : EIO);
+  if (status == PROFILE_SUCCESS) errmsg[0] = '\0';
+  else if (errmsg[0] == '\0') snprintf(errmsg, EVENT_ERRMSG_MAX, "%s", why);
+  errno = err;
+  return status;
+}
+
+/* End a call with an argument that must not be NULL. */
+static int is_null(const char *argument)
+{
+  snprintf(lj_options_errmsg(), EVENT_ERRMSG_MAX,
+	   "the argument %s is NULL; expected a pointer", argument);
+  return PROFILE_ERRUSE;
+}
+
 /* -- Callbacks --------------------------------------------------------------- */
 
 LUAMISC_API int luaM_sysprof_set_writer(luam_Sysprof_writer writer)
 {
-  if (!writer) return PROFILE_ERRUSE;
+  if (!writer) return is_null("writer");
   configured.writer = writer;
-  return PROFILE_SUCCESS;
+  return end_call(PROFILE_SUCCESS, NULL);
 }
 
 LUAMISC_API int luaM_sysprof_set_on_stop(luam_Sysprof_on_stop on_stop)
 {
-  if (!on_stop) return PROFILE_ERRUSE;
+  if (!on_stop) return is_null("on_stop");
   configured.on_stop = on_stop;
-  return PROFILE_SUCCESS;
+  return end_call(PROFILE_SUCCESS, NULL);
 }
 
 LUAMISC_API int luaM_sysprof_set_backtracer(luam_Sysprof_backtracer backtracer)
 {
   configured.backtracer = backtracer;
-  return PROFILE_SUCCESS;
+  return end_call(PROFILE_SUCCESS, NULL);
 }
 
 /* -- Start, stop and report -------------------------------------------------- */
 
-static void say_null(const char *argument)
-{
-  snprintf(lj_options_errmsg(), EVENT_ERRMSG_MAX,
-	   "the argument %s is NULL; expected a pointer", argument);
-}
-
-/* Write the reason of a start that failed without a reason of its own. */
-static void errmsg_default(int status, int err)
-{
-  const char *s = "";
-  switch (status) {
-  case PROFILE_SUCCESS: break;
-  case PROFILE_ERRRUN:
-    s = "this VM is profiled already, or jit.profile runs; stop that first";
-    break;
-  default: s = strerror(err ? err : status == PROFILE_ERRMEM ? ENOMEM : EIO); break;
-  }
-  snprintf(lj_options_errmsg(), EVENT_ERRMSG_MAX, "%s", s);
-}
-
 LUAMISC_API int luaM_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt)
 {
-  char *errmsg = lj_options_errmsg();
-  int status = PROFILE_ERRUSE, err;
-  errmsg[0] = '\0';
-  if (!L || !opt) say_null(L ? "opt" : "L");
-  else status = lj_sysprof_start(L, opt, &configured, NULL);
-  err = errno;
-  if (status == PROFILE_SUCCESS || errmsg[0] == '\0') errmsg_default(status, err);
-  errno = err;
-  return status;
+  if (!L || !opt) return is_null(L ? "opt" : "L");
+  begin_call();
+  return end_call(lj_sysprof_start(L, opt, &configured, NULL), is_running);
 }
 
 /* Start with a file as the stream. Its writer does not run in the handler. */
@@ -113,29 +125,22 @@ LUAMISC_API int luaM_sysprof_start_path(lua_State *L,
 					const char *path)
 {
   struct luam_Sysprof_Options o;
-  char *errmsg = lj_options_errmsg();
-  int status = PROFILE_ERRUSE, err;
-  errmsg[0] = '\0';
-  if (!L || !path) {
-    say_null(L ? "path" : "L");
-  } else if (opt && opt->mode == LUAM_SYSPROF_DEFAULT) {
-    snprintf(errmsg, EVENT_ERRMSG_MAX,
+  if (!L || !path) return is_null(L ? "path" : "L");
+  if (opt && opt->mode == LUAM_SYSPROF_DEFAULT) {
+    snprintf(lj_options_errmsg(), EVENT_ERRMSG_MAX,
 	     "mode LUAM_SYSPROF_DEFAULT has no stream; expected "
 	     "LUAM_SYSPROF_LEAF or _CALLGRAPH");
-  } else {
-    if (opt) {
-      o = *opt;
-    } else {
-      memset(&o, 0, sizeof(o));
-      o.mode = LUAM_SYSPROF_CALLGRAPH;
-      o.interval = PATH_INTERVAL_MS;
-    }
-    status = start_path(L, &o, path);
+    return PROFILE_ERRUSE;
   }
-  err = errno;
-  if (status == PROFILE_SUCCESS || errmsg[0] == '\0') errmsg_default(status, err);
-  errno = err;
-  return status;
+  if (opt) {
+    o = *opt;
+  } else {
+    memset(&o, 0, sizeof(o));
+    o.mode = LUAM_SYSPROF_CALLGRAPH;
+    o.interval = PATH_INTERVAL_MS;
+  }
+  begin_call();
+  return end_call(start_path(L, &o, path), is_running);
 }
 
 LUAMISC_API const char *luaM_sysprof_error(void)
@@ -145,52 +150,52 @@ LUAMISC_API const char *luaM_sysprof_error(void)
 
 LUAMISC_API int luaM_sysprof_stop(lua_State *L)
 {
-  if (!L) return PROFILE_ERRUSE;
+  if (!L) return is_null("L");
+  begin_call();
   lj_sysprof_collect(L);
-  return lj_sysprof_stop(G(L));
+  return end_call(lj_sysprof_stop(G(L)), not_running);
 }
 
 LUAMISC_API int luaM_sysprof_dump(lua_State *L)
 {
-  if (!L) return PROFILE_ERRUSE;
+  if (!L) return is_null("L");
+  begin_call();
   lj_sysprof_collect(L);
-  return lj_sysprof_dump(G(L));
+  return end_call(lj_sysprof_dump(G(L)), not_running);
 }
 
 LUAMISC_API int luaM_sysprof_moved(lua_State *L)
 {
-  return L ? lj_sysprof_moved(G(L)) : PROFILE_ERRUSE;
+  if (!L) return is_null("L");
+  begin_call();
+  return end_call(lj_sysprof_moved(G(L)), not_running);
 }
 
 LUAMISC_API int luaM_sysprof_report(struct luam_Sysprof_Counters *counters)
 {
-  if (!counters) return PROFILE_ERRUSE;
+  if (!counters) return is_null("counters");
   lj_report_counters(NULL, counters);
-  return PROFILE_SUCCESS;
+  return end_call(PROFILE_SUCCESS, NULL);
 }
 
 LUAMISC_API int luaM_sysprof_selfreport(lua_State *L, struct luam_Sysprof_SelfReport *r,
 					size_t size)
 {
   struct luam_Sysprof_SelfReport mine;
-  if (!r) return PROFILE_ERRUSE;
+  if (!r) return is_null("r");
   lj_report_self(L ? G(L) : NULL, &mine);
   memset(r, 0, size);
   memcpy(r, &mine, size < sizeof(mine) ? size : sizeof(mine));
-  return PROFILE_SUCCESS;
+  return end_call(PROFILE_SUCCESS, NULL);
 }
 
 /* -- Live control ------------------------------------------------------------ */
 
 LUAMISC_API int luaM_sysprof_live(lua_State *L)
 {
-  char *errmsg = lj_options_errmsg();
-  errmsg[0] = '\0';
-  if (!L) {
-    say_null("L");
-    return PROFILE_ERRUSE;
-  }
-  return lj_live_add(L) ? PROFILE_ERRIO : PROFILE_SUCCESS;
+  if (!L) return is_null("L");
+  begin_call();
+  return end_call(lj_live_add(L) ? PROFILE_ERRIO : PROFILE_SUCCESS, NULL);
 }
 
 /* -- Coroutines -------------------------------------------------------------- */
@@ -199,20 +204,15 @@ LUAMISC_API int luaM_sysprof_coroutines(lua_State *L, const char *format, char *
 					size_t *len)
 {
   CoFormat cf = format ? lj_cotext_format(format) : CO_TEXT;
-  char *errmsg = lj_options_errmsg();
-  errmsg[0] = '\0';
-  if (!L || !text || !len) {
-    say_null(!L ? "L" : text ? "len" : "text");
-    return PROFILE_ERRUSE;
-  }
+  if (!L || !text || !len) return is_null(!L ? "L" : text ? "len" : "text");
   if (cf == CO_UNKNOWN) {
-    snprintf(errmsg, EVENT_ERRMSG_MAX, "the format is %.64s; expected text, json or folded",
-	     format);
+    snprintf(lj_options_errmsg(), EVENT_ERRMSG_MAX,
+	     "the format is %.64s; expected text, json or folded", format);
     return PROFILE_ERRUSE;
   }
-  if (lj_codump_text(L, cf, text, len)) return PROFILE_SUCCESS;
-  snprintf(errmsg, EVENT_ERRMSG_MAX, "%s", strerror(ENOMEM));
-  return PROFILE_ERRMEM;
+  begin_call();
+  return end_call(lj_codump_text(L, cf, text, len) ? PROFILE_SUCCESS : PROFILE_ERRMEM,
+		  NULL);
 }
 
 /* -- Memory ------------------------------------------------------------------ */
@@ -237,23 +237,20 @@ LUAMISC_API int luaM_memprof_start(lua_State *L, const struct luam_Sysprof_Optio
 
 LUAMISC_API int luaM_memprof_stop(lua_State *L)
 {
-  if (!L) return PROFILE_ERRUSE;
+  if (!L) return is_null("L");
+  begin_call();
   lj_sysprof_collect(L);
-  return lj_memprof_stop(G(L));
+  return end_call(lj_memprof_stop(G(L)), no_alloc);
 }
 
 LUAMISC_API int luaM_memprof_count(lua_State *L, uint32_t runs, uint32_t warmup,
 				   struct luam_Memprof_Count *count, size_t size)
 {
   struct luam_Memprof_Count mine;
-  char *errmsg = lj_options_errmsg();
   int status;
-  errmsg[0] = '\0';
-  if (!L || !count) {
-    say_null(L ? "count" : "L");
-    return PROFILE_ERRUSE;
-  }
-  status = lj_memprof_count(L, runs, warmup, &mine);
+  if (!L || !count) return is_null(L ? "count" : "L");
+  begin_call();
+  status = end_call(lj_memprof_count(L, runs, warmup, &mine), NULL);
   if (status != PROFILE_SUCCESS) return status;
   memset(count, 0, size);
   memcpy(count, &mine, size < sizeof(mine) ? size : sizeof(mine));
