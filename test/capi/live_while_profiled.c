@@ -98,9 +98,29 @@ static void check(int is_live_first, const char *clock)
   sink_free(&sink);
 }
 
+/* A VM that lets clients in ends below the profile of another one. */
+static void check_end_below(void)
+{
+  lua_State *L = session_vm(), *live = session_vm();
+  Sink sink;
+  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
+  struct sigaction now;
+  CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
+  CHECK_EQ(luaM_sysprof_live(live), PROFILE_SUCCESS);
+  lua_close(live);
+  raise(CLOCK_SIGNAL);
+  session_run(L, 20);
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  sink_free(&sink);
+  REQUIRE(sigaction(CLOCK_SIGNAL, NULL, &now) == 0);
+  CHECK(now.sa_handler == SIG_DFL);
+  lua_close(L);
+}
+
 int main(void)
 {
   int i;
+  check_end_below();
   for (i = 0; i < 4; i++) check(i & 1, i & 2 ? "ctimer" : "wall-signal");
   return check_status();
 }

@@ -115,6 +115,7 @@ static const Allowed allowed[] = {
   { "lj_ctlsig", "sigfillset", "signal-safety(7); add only" },
   { "lj_ctlsig", "strerror", "add only" },
   { "lj_ctlsig", "lj_clock_sharesignal", "add only" },
+  { "lj_ctlsig", "lj_clock_unsharesignal", "close only" },
   { "lj_ctlsig", "lj_ossigmask_blocked", "background thread only" },
   { "lj_ctlstack", "lj_osmemory_new", "outside of the handler only" },
   { "lj_ctlstack", "lj_osmemory_free", "outside of the handler only" },

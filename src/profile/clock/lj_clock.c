@@ -291,6 +291,15 @@ int lj_clock_sharesignal(int signo, SignalHandler handler, struct sigaction *old
   return done;
 }
 
+int lj_clock_unsharesignal(int signo, SignalHandler handler, const struct sigaction *old)
+{
+  int done;
+  lj_oslock_take(&clock_lock);
+  done = lj_clockaction_unshare(signo, handler, old);
+  lj_oslock_drop(&clock_lock);
+  return done;
+}
+
 /* -- jit.profile ------------------------------------------------------------- */
 
 static Clock jitp_clock;

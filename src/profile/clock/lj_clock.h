@@ -38,8 +38,10 @@ LJ_FUNC void lj_clock_revive(Clock *c);
 */
 LJ_FUNC void lj_clock_close(Clock *c);
 
-/* lj_clockaction_share, from any thread. */
+/* lj_clockaction_share and _unshare, from any thread. */
 LJ_FUNC int lj_clock_sharesignal(int signo, SignalHandler handler, struct sigaction *old);
+LJ_FUNC int lj_clock_unsharesignal(int signo, SignalHandler handler,
+				   const struct sigaction *old);
 
 /* Start and stop a clock for jit.profile, interval in milliseconds. Start returns 0 if
 ** sysprof runs.

@@ -193,6 +193,18 @@ int lj_clockaction_share(int signo, SignalHandler handler, struct sigaction *old
   return 1;
 }
 
+int lj_clockaction_unshare(int signo, SignalHandler handler, const struct sigaction *old)
+{
+  struct sigaction now;
+  if (lj_ossignal_ishandler(signo, lj_clocksig_handler, &now) != 1 ||
+      actions[signo].oldsa.sa_sigaction != handler)
+    return 0;
+  actions[signo].oldsa = *old;
+  lj_clockforeign_setaction(signo, old);
+  if (actions[signo].users == 0 && !any_haspending(signo)) handler_restore(signo);
+  return 1;
+}
+
 void lj_clockaction_forget(void)
 {
   int i;

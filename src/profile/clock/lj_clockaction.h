@@ -44,6 +44,12 @@ LJ_FUNC void lj_clockaction_done(const Clock *c, int own);
 */
 LJ_FUNC int lj_clockaction_share(int signo, SignalHandler handler, struct sigaction *old);
 
+/* Undo that below the clocks' handler: give old back, at once where no clock uses the signal and none of
+** ours may be pending, else when the clocks end. Returns 0 if the clocks' handler is not installed.
+*/
+LJ_FUNC int lj_clockaction_unshare(int signo, SignalHandler handler,
+				   const struct sigaction *old);
+
 /* In a child of fork(): restore all actions. */
 LJ_FUNC void lj_clockaction_forget(void);
 

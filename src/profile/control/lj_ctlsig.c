@@ -160,6 +160,8 @@ void lj_ctlsig_restore(int signo)
   is_ours = lj_ossignal_ishandler(signo, control_signal, &now);
   if (is_ours < 0) return;
   if (is_ours) sigaction(signo, &signals[signo].oldsa, NULL);
-  else if ((now.sa_flags & SA_SIGINFO)) return; /* That handler may call ours. */
+  else if (!lj_clock_unsharesignal(signo, control_signal, &signals[signo].oldsa) &&
+	   (now.sa_flags & SA_SIGINFO))
+    return; /* A handler of the program may call ours. */
   signals[signo].installed = 0;
 }
