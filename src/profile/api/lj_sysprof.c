@@ -13,6 +13,7 @@
 
 #include "lj_obj.h"
 #include "lj_trace.h"
+#include "lj_vm.h"
 #include "profile/api/lj_options.h"
 #include "profile/api/lj_process.h"
 #include "profile/api/lj_sysprof.h"
@@ -202,21 +203,28 @@ static int wants_collection(global_State *g)
   return wants;
 }
 
-static int collect(lua_State *L)
+/* No function that the VM calls: a hook of the program would see it. */
+static TValue *collect(lua_State *L, lua_CFunction none, void *ud)
 {
+  UNUSED(none);
+  UNUSED(ud);
   lua_gc(L, LUA_GCCOLLECT, 0);
-  return 0;
+  return NULL;
 }
 
-/* The compiler may record the program just now. It would record the call of our function, too. */
+/* The compiler may record the program just now. */
 void lj_sysprof_collect(lua_State *L)
 {
   global_State *g = G(L);
   GCSize threshold = g->gc.threshold;
+  uint8_t hooks = hook_save(g);
   int err = errno;
   if (wants_collection(g) && lua_checkstack(L, 2)) {
     lj_trace_abort(g);
-    if (lua_cpcall(L, collect, NULL) != 0) lua_pop(L, 1);
+    if (lj_vm_cpcall(L, NULL, NULL, collect) != 0) { /* A finalizer may throw. */
+      hook_restore(g, hooks);
+      lua_pop(L, 1);
+    }
     if (threshold == LJ_MAX_MEM) g->gc.threshold = threshold; /* It stays stopped. */
   }
   errno = err;
