@@ -411,6 +411,7 @@ static void fork_prepare(void)
 
 static void fork_parent(void)
 {
+  lj_osprocess_addfork();
   lj_oslock_drop(&process_lock);
 }
 

@@ -90,6 +90,20 @@ uint32_t lj_osprocess_id(void)
 	   : id;
 }
 
+/* -- Children ---------------------------------------------------------------- */
+
+static uint32_t forks;
+
+void lj_osprocess_addfork(void)
+{
+  __atomic_fetch_add(&forks, 1, __ATOMIC_RELAXED);
+}
+
+uint32_t lj_osprocess_forks(void)
+{
+  return relaxed_get(&forks);
+}
+
 /* -- Stay -------------------------------------------------------------------- */
 
 /* A program with the VM linked in is never unloaded. A library that the dynamic linker

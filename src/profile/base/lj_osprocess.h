@@ -17,6 +17,12 @@
 */
 LJ_FUNC uint32_t lj_osprocess_id(void);
 
+/* Count a call of fork(), and return the calls so far. A child inherits the count. Others than fork() make
+** children, too; these are unknown.
+*/
+LJ_FUNC void lj_osprocess_addfork(void);
+LJ_FUNC uint32_t lj_osprocess_forks(void);
+
 /* Keep this library loaded until the process ends. After a dlclose(), another thread may
 ** run our handler, or have a signal pending that calls it. Takes the dynamic linker's
 ** lock, so the caller must not hold a lock of ours.

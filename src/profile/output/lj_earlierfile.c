@@ -7,7 +7,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* For CLOCK_REALTIME_COARSE and memmem(). */
+#define _GNU_SOURCE /* For memmem(). */
 #endif
 #include <stdlib.h>
 #include <string.h>
@@ -25,13 +25,15 @@
   4096 /* Bytes of a profile that hold the pid: before it stand short texts. */
 #define DIGITS 10
 
-/* When this program began, by the clock of the files' times. 0: unknown. */
+/* When this program began. 0: unknown. Files get the time of the last tick. From Linux 6.13 on, they
+** get the exact one where a program has looked at the one before.
+*/
 static struct timespec began;
 
 void lj_earlierfile_begin(void)
 {
   struct timespec now;
-  if (began.tv_sec == 0 && clock_gettime(CLOCK_REALTIME_COARSE, &now) == 0) began = now;
+  if (began.tv_sec == 0 && clock_gettime(CLOCK_REALTIME, &now) == 0) began = now;
 }
 
 /* When the process began, in seconds of real time; exec() does not change it. -1: unknown. */

@@ -14,6 +14,7 @@
 
 #include "lj_obj.h"
 #include "luajit.h"
+#include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_procfile.h"
@@ -153,4 +154,10 @@ void lj_describe_throttling(Sampler *s, const CpuQuota *since)
   if (now.throttled <= since->throttled || now.throttled_ns < since->throttled_ns) return;
   meta_number(s, "throttled", now.throttled - since->throttled);
   meta_number(s, "throttled_ns", now.throttled_ns - since->throttled_ns);
+}
+
+void lj_describe_forks(Sampler *s, uint32_t since)
+{
+  uint32_t n = lj_osprocess_forks() - since;
+  if (n > 0) meta_number(s, s->opt->on_fork ? "child_profiles" : "forked", n);
 }

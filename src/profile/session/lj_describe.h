@@ -22,4 +22,7 @@ LJ_FUNC void lj_describe_end(Sampler *s);
 /* Write how often the CPU quota of the control group stopped it since some counts were read. */
 LJ_FUNC void lj_describe_throttling(Sampler *s, const CpuQuota *since);
 
+/* Write how many children the program has forked since a number of forks. */
+LJ_FUNC void lj_describe_forks(Sampler *s, uint32_t since);
+
 #endif

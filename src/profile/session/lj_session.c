@@ -10,6 +10,7 @@
 
 #include "lj_obj.h"
 #include "profile/base/lj_osmemory.h"
+#include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/session/lj_describe.h"
@@ -143,6 +144,7 @@ int lj_session_begin(Session *s, char *errmsg)
   int err = 0;
   if (has_stream(s)) err = lj_describe_profile(&s->sm, s->pid);
   if (has_stream(s) && s->is_first) lj_cpuquota_read(&s->quota);
+  s->forks = lj_osprocess_forks();
   s->seen = 1;
   lj_safeload_reset(&s->sm.peek);
   lj_totals_begin(&s->sm, s->later);
@@ -181,6 +183,7 @@ int lj_session_end(Session *s, FuncTab *named)
   if (!has_stream(s)) return 0;
   lj_describe_end(&s->sm);
   if (s->is_first) lj_describe_throttling(&s->sm, &s->quota);
+  if (s->is_first) lj_describe_forks(&s->sm, s->forks);
   return lj_handover_end(&s->sm, named);
 }
 

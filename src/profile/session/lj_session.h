@@ -23,7 +23,8 @@ typedef struct Session {
   uint64_t asked_cpu_us, asked_ticks; /* State at the last lj_session_isblocked. */
   int seen;                           /* The last scan found the thread. */
   struct Session *chain;              /* Next session in the same bucket of a scan. */
-  CpuQuota quota;                     /* Of the first: counts at its begin. */
+  CpuQuota quota;                     /* Of the first: counts at its begin, */
+  uint32_t forks;                     /* and calls of fork(). */
 } Session;
 
 /* Return the session of a gate's reader; NULL for NULL. */

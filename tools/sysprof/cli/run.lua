@@ -77,18 +77,22 @@ end
 
 -- -- The profile -----------------------------------------------------------
 
--- Returns the paths of the profiles of a script and of its children; before: files
--- of children from before the run.
+-- Returns the paths of the profiles of a script and of its children, and a set of those that a child still writes, with
+-- its id. before: files of children from before the run.
 local function profiles(this, opt, path, before)
-  local list, old = { path }, {}
-  if not opt.fork then return list end
+  local list, old, running = { path }, {}, {}
+  if not opt.fork then return list, running end
   for _, name in ipairs(before) do old[name] = true end
   local found, foreign = launch.profiles_of_children(path)
   for _, name in ipairs(found) do
-    if not old[name] then list[#list + 1] = name end
+    if not old[name] then
+      running[name] = launch.running_child(name)
+      local st = files.stat(name)
+      if st and st.size > 0 then list[#list + 1] = name end	-- One that has just begun has none yet.
+    end
   end
   for _, name in ipairs(foreign) do this.say(name, " is no file of this user; it is left out") end
-  return list
+  return list, running
 end
 
 local function run(this, opt, rest)
@@ -104,7 +108,9 @@ local function run(this, opt, rest)
   end
   local before = launch.profiles_of_children(path)
   local status, signo, why = launch.run(start_options(opt, path), luajit_options(opt), rest)
-  local paths, ok = profiles(this, opt, path, before), false
+  local paths, running = profiles(this, opt, path, before)
+  local ok = false
+  opt.running = running
   if why then
     this.say(why)
     recorded.restore(this, aside, path)

@@ -7,6 +7,7 @@ local files = require("sysprof.base.files")
 local rows_of = require("sysprof.formats.rows")
 local headline = require("sysprof.show.headline")
 local selfreport = require("sysprof.show.selfreport")
+local sort = require("sysprof.base.sort")
 local text = require("sysprof.base.text")
 local units = require("sysprof.model.units")
 
@@ -38,17 +39,18 @@ local function advice(profile, opt)
   local is_cpu = e and units.of(e.unit).is_cpu and not e.parts
   local samples = profile:totals()
   if is_cpu and real and real > QUIET_SECONDS and cpu and cpu < IDLE * real then
-    return ("the %s used no CPU for %.1f of %.1f s; --event=wall shows why")
-	   :format(opt.programs == 1 and "program" or opt.programs and "programs" or "script", real - cpu, real)
+    local who = headline.processes(profile) > 1 and "processes" or opt.programs and "program" or "script"
+    return ("the %s used no CPU for %.1f of %.1f s; --event=wall shows why"):format(who, real - cpu, real)
   elseif samples == 0 then
-    return profile.complete and selfreport.nothing(profile) .. (is_cpu and "; --hz=1000 takes more" or "") or nil
+    local hint = is_cpu and not headline.forked(profile) and "; --hz=1000 takes more" or ""
+    return profile.complete and selfreport.nothing(profile) .. hint or nil
   elseif is_cpu and samples < FEW then
     return "these are few samples; --hz=1000 takes more"
   end
 end
 
--- Says what the events got, and why that is less than was asked for.
-local function say_rates(say, profile, shown)
+-- Says what the events got, and why that is less than was asked for, or not all of the program.
+local function say_rates(say, profile, shown, paths)
   local list = events.list(profile)
   for _, e in ipairs(list) do
     if #list > 1 then
@@ -61,6 +63,7 @@ local function say_rates(say, profile, shown)
   if profile.meta.limit then say(text.clean(profile.meta.limit)) end
   if headline.size_limit(profile) then say(headline.size_limit(profile)) end
   if headline.throttled(profile) then say(headline.throttled(profile)) end
+  if #paths == 1 and headline.forked(profile) then say(headline.forked(profile)) end
   local unplaced = headline.unplaced(profile)
   if unplaced then say("warning: ", unplaced) end
 end
@@ -71,17 +74,34 @@ function summary.is_full(path)
   return room and room < WRITE_BYTES
 end
 
--- Says that a profile is cut, and if its disk is full.
-local function say_cut(say, profile, path)
+-- Says which children still write their profiles. running: their ids, by path.
+local function say_running(say, running, in_place)
+  local pids = {}
+  for _, pid in pairs(running) do pids[#pids + 1] = pid end
+  sort(pids)
+  if #pids == 0 then return end
+  local one, shown = #pids == 1, table.concat(pids, ", ", 1, math.min(#pids, HOTTEST))
+  say(("%s %s%s still run%s; "):format(one and "child" or "children", shown, #pids > HOTTEST and ", ..." or "",
+				       one and "s" or ""),
+      in_place and (one and "its profile is complete when it ends" or "their profiles are complete when they end") or
+      "what follows is not recorded")
+end
+
+-- Says that a profile is cut, and if its disk is full. Those of running children are not whole yet.
+local function say_cut(say, profile, path, running)
+  local is_cut = #profile.problems == 0
+  for _, problem in ipairs(profile.problems) do is_cut = is_cut or not running[problem.file or path] end
+  if not is_cut then return end
   say("warning: ", profile:problem_text())
   if summary.is_full(path) then say("the disk of the profile is full: the rest of the profile is lost") end
 end
 
 -- The next command to type.
-local function next_command(profile, opt)
+local function next_command(profile, paths, opt)
   local st = opt.format == "bin" and files.stat(opt.output)
   if not st or st.kind ~= "file" or profile:totals() == 0 then return nil end
   local path = opt.output == "sysprof.bin" and "" or " " .. opt.output
+  if #paths > 1 then path = (" %s %s.[0-9]*"):format(opt.output, opt.output) end
   return ("next: luajit-sysprof report%s, annotate%s, or flame%s"):format(path, path, path)
 end
 
@@ -90,16 +110,18 @@ end
 function summary.print(say, shown_view, paths, opt)
   local profile = shown_view.profile
   local real = headline.real_time(profile)
-  local of = (opt.programs or 1) > 1 and (" of %d processes"):format(opt.programs) or ""
+  local processes = headline.processes(profile)
+  local of = processes > 1 and (" of %d processes"):format(processes) or ""
   say(selfreport.totals(profile), real and (" in %.3f s"):format(real) .. of or "", ", written to ",
       opt.output == "-" and "standard output" or opt.output)
-  say_rates(say, profile, shown_view.event.name)
+  say_rates(say, profile, shown_view.event.name, paths)
   for i = 2, #paths do
     say("with the profile of a child", opt.in_place and ", " .. paths[i] or "")
   end
   local lost, lost_text = selfreport.lost(profile)
   if lost > 0 then say("warning: samples lost: ", lost_text) end
-  if not profile.complete then say_cut(say, profile, paths[1]) end
+  say_running(say, opt.running or {}, opt.in_place)
+  if not profile.complete then say_cut(say, profile, paths[1], opt.running or {}) end
   if shown_view:room_text() then say("warning: ", shown_view:room_text()) end
   local hint = advice(profile, opt)
   if hint then say(hint) end
@@ -109,7 +131,7 @@ function summary.print(say, shown_view, paths, opt)
     say_rows(say, shown_view, "hottest Lua functions, with what they call in C:", { by = "lua", lines = false })
     say_rows(say, shown_view, "hottest Lua lines:", { by = "lua", lines = true })
   end
-  local command = next_command(profile, opt)
+  local command = next_command(profile, paths, opt)
   if command then say(command) end
 end
 

@@ -12,6 +12,7 @@ local system = require("sysprof.base.system")
 
 local DONE_SECONDS = limits.DONE_SECONDS	-- A program may search names at the end of its profile.
 local STEP_SECONDS = 1
+local NEARLY, EARLY_SECONDS = 0.99, 0.1	-- What is left of the time that was asked for is worth a line above these.
 
 local recording = {}
 
@@ -42,6 +43,14 @@ function recording.begin(list, values, say)
     say_all(say, name, answer.notes)
   end)
   return started, refused
+end
+
+-- Says of a program that it ended its recording before the time that was asked for, if it did.
+local function say_early(say, program, begun, duration)
+  local seconds = system.now() - begun
+  if seconds > duration * NEARLY or seconds > duration - EARLY_SECONDS then return end
+  say(programs.name(program.facts), requests.has_ended(program) and " ended" or " ended its recording",
+      (" after %.1f of %g s"):format(seconds, duration))
 end
 
 -- Takes what a recording program has sent. Returns whether its recording is over.
@@ -75,6 +84,7 @@ end
 -- Waits until all recordings are over: by themselves, by a signal, or because a program does not answer. signals: an
 -- object of sysprof.cli.interrupts, or nil.
 function recording.follow(list, duration, say, signals)
+  local begun = system.now()
   local running, stops, limit = {}, nil, duration and system.now() + duration + DONE_SECONDS
   for _, program in ipairs(list) do running[#running + 1] = program end
   while #running > 0 do
@@ -82,7 +92,10 @@ function recording.follow(list, duration, say, signals)
     for _, program in ipairs(running) do fds[#fds + 1] = program.fd end
     local ready = system.wait(fds, STEP_SECONDS)
     for i = #running, 1, -1 do
-      if ready[running[i].fd] and take(say, running[i]) then table.remove(running, i) end
+      if ready[running[i].fd] and take(say, running[i]) then
+	local program = table.remove(running, i)
+	if duration and not stops then say_early(say, program, begun, duration) end
+      end
     end
     if signals and ready[signals.fd] and signals.take() then
       if stops then break end	-- Who interrupts twice does not want to wait.

@@ -19,6 +19,16 @@ local FEW_PERCENT = 80	-- Of the rate asked: below, the limit is worth a line.
 
 local headline = {}
 
+-- Returns the number of processes that a profile has.
+function headline.processes(profile)
+  local pids, n = {}, 0
+  for _, session in ipairs(profile.sessions) do
+    local pid = session.meta.pid or ""
+    if not pids[pid] then pids[pid], n = true, n + 1 end
+  end
+  return n
+end
+
 -- Returns the real time of a profile in seconds: of each process, its longest session's; nil if it is not known.
 function headline.real_time(profile)
   local longest, sum = {}, nil
@@ -40,7 +50,8 @@ end
 -- Returns what a profile spans: times and threads.
 function headline.times(profile)
   local parts, real, cpu = {}, headline.real_time(profile), headline.cpu_time(profile)
-  if real then parts[1] = ("%.3f s"):format(real) end
+  local processes = headline.processes(profile)
+  if real then parts[1] = ("%.3f s"):format(real) .. (processes > 1 and (" of %d processes"):format(processes) or "") end
   if cpu then parts[#parts + 1] = ("%.3f s of CPU time"):format(cpu) end
   local n = selfreport.threads(profile)
   if n > 1 then parts[#parts + 1] = ("%d threads"):format(n) end
@@ -117,6 +128,22 @@ function headline.size_limit(profile)
   return bytes and "ended at the size limit of " .. units.of(G.SPF_UNIT_BYTES).text(bytes)
 end
 
+-- Returns a sentence if the program has forked children that the profile lacks, or nil.
+function headline.forked(profile)
+  local lacking, own = 0, 1 - headline.processes(profile)	-- The others are here.
+  for _, session in ipairs(profile.sessions) do
+    lacking = lacking + (metanumber(session.meta.forked) or 0)
+    own = own + (metanumber(session.meta.child_profiles) or 0)
+  end
+  if lacking > 0 then
+    return ("the program forked %s that this profile lacks; --fork (of run) and --children (of record) take them, too")
+	   :format(lacking == 1 and "a child" or ("%.0f children"):format(lacking))
+  elseif own > 0 then
+    return own == 1 and "a child has a profile of its own, FILE.PID" or
+	   ("%.0f children have profiles of their own, FILE.PID"):format(own)
+  end
+end
+
 -- Returns a sentence if the CPU quota of the control group has stopped the program, or nil. Programs of one group have
 -- the same counts.
 function headline.throttled(profile)
@@ -140,6 +167,7 @@ end
 local function add_problems(list, profile)
   wrap(list, "limit", headline.size_limit(profile) or "")
   wrap(list, "quota", headline.throttled(profile) or "")
+  wrap(list, "forked", headline.forked(profile) or "")
   wrap(list, "samples", damage(profile) or "")
   wrap(list, "unknown", headline.unplaced(profile) or "")
   wrap(list, "warning", profile:problem_text() or "")
