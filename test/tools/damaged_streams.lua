@@ -243,7 +243,7 @@ end)
 bad_record("trace of many frames", function(b)
   b:stack(2, { F.lfunc(1), F.trace(2^40, 2^52) }):sample(2, 0, 0)
 end)
-bad_record("huge weight", function(b) b:sample(1, 0, 1, 1, 2^51) end, RECORD)
+bad_record("huge weight", function(b) b:sample(1, 0, 1, 1, 2^63) end, RECORD)
 bad_record("weight below 0", function(b) b:sample(1, 0, 1, 1, -1) end, RECORD)
 bad_record("time below 0", function(b) b:raw("\193" .. uleb(B.signed(-1001)) .. "\3\0") end,
 	   RECORD)

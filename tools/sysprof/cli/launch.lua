@@ -142,9 +142,9 @@ function launch.profiles_of_children(path)
   return list, foreign
 end
 
--- Returns the id of the process that writes a child's profile, or nil if it has ended.
-function launch.running_child(name)
-  local pid = tonumber(name:match("%.(%d+)[%d.]*$"))
+-- Returns the id of the process that writes a child's profile, or nil if it has ended. path: of the script's profile.
+function launch.running_child(path, name)
+  local pid = tonumber(name:match("^%.(%d+)", #path + 1))
   return pid and not processes.has_ended(pid) and pid or nil
 end
 

@@ -86,7 +86,7 @@ local function profiles(this, opt, path, before)
   local found, foreign = launch.profiles_of_children(path)
   for _, name in ipairs(found) do
     if not old[name] then
-      running[name] = launch.running_child(name)
+      running[name] = launch.running_child(path, name)
       local st = files.stat(name)
       if st and st.size > 0 then list[#list + 1] = name end	-- One that has just begun has none yet.
     end

@@ -51,7 +51,8 @@ end
 function headline.times(profile)
   local parts, real, cpu = {}, headline.real_time(profile), headline.cpu_time(profile)
   local processes = headline.processes(profile)
-  if real then parts[1] = ("%.3f s"):format(real) .. (processes > 1 and (" of %d processes"):format(processes) or "") end
+  local of = processes > 1 and (" of %d processes"):format(processes) or ""
+  if real then parts[1] = ("%.3f s%s"):format(real, of) end
   if cpu then parts[#parts + 1] = ("%.3f s of CPU time"):format(cpu) end
   local n = selfreport.threads(profile)
   if n > 1 then parts[#parts + 1] = ("%d threads"):format(n) end
