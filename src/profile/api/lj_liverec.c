@@ -186,8 +186,8 @@ static void note_late(LiveAnswer *a, const char *what, int n)
   char line[OF_VM_MAX + 160], several[48] = "";
   if (!n) return;
   if (rec.nvm > 1) snprintf(several, sizeof(several), " (%d of %d VMs)", n, rec.nvm);
-  snprintf(line, sizeof(line), "%s%s%s Lua code outside of compiled code%s", rec.of_vm,
-	   rec.of_vm[0] ? ": " : "", what, several);
+  snprintf(line, sizeof(line), "%s%s%s%s", rec.of_vm, rec.of_vm[0] ? ": " : "", what,
+	   several);
   lj_livemsg_text(a, "note", line);
 }
 
@@ -211,7 +211,9 @@ static void rec_end(void)
   if (rec.phase == REC_NONE || rec.phase == REC_ENDS) return;
   rec.phase = REC_ENDS;
   rec.names_ms = mono_ms() + (int64_t)rec.wait_ms;
-  note_late(&rec.last, "nothing was recorded; the program ran no", count_late());
+  note_late(&rec.last,
+	    "nothing was recorded: the program waited, or stayed in compiled code",
+	    count_late());
   for (i = 0; i < rec.nvm; i++) {
     RecordedVm *rv = &rec.vm[i];
     lj_ctlslot_asklive(rv->vm.g, 0);
@@ -228,8 +230,8 @@ static void note_forced(const RecordedVm *rv)
   lj_report_counters(rv->vm.g, &c);
   if (c.samples > 0)
     note(rv, "note",
-	 "the VM has not run Lua code outside of compiled code since the recording ended; "
-	 "names that only its tables tell are missing");
+	 "the program waits, or stays in compiled code: names that only its VM knows are "
+	 "missing");
 }
 
 /* Complete profiles whose VM has not done so: it sleeps, or stays in compiled code. late: for the
@@ -268,7 +270,8 @@ static void rec_answer(void)
   lj_livemsg_number(&a, "vms", (unsigned)rec.nvm);
   lj_livemsg_number(&a, "started", (unsigned)count(VM_RUNS));
   lj_livemsg_number(&a, "waiting", (unsigned)count_waiting());
-  note_late(&a, "recording begins when the program runs", count_waiting());
+  note_late(&a, "recording begins when the program runs interpreted Lua code",
+	    count_waiting());
   lj_livemsg_send(&rec.client, &a);
   rec.phase = REC_RUNS;
 }
