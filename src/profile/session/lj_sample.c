@@ -361,7 +361,7 @@ static void capture(Sampler *s, SampleEvent *ev, const SampleHead *head, uint64_
   if (!spec->has_weights) {
     uint64_t total = sampleevent_total(ev);
     weight = total - ev->taken;
-    ev->taken = total;
+    relaxed_set(&ev->taken, total);
   }
   lj_batch_def_begin(&s->batch);
   lj_loadmap_sample(&s->symtab.loadmap, &s->lua_frames, &s->host_frames, &to);
@@ -487,7 +487,7 @@ static SAMPLE_RARE void take_lost(Sampler *s, SampleEvent *ev)
     field[i] = __atomic_exchange_n(&ev->lost_field[i], 0, __ATOMIC_RELAXED);
   if (total > ev->taken) {
     weight += total - ev->taken;
-    ev->taken = total;
+    relaxed_set(&ev->taken, total);
     if (total > sampleevent_total(ev)) relaxed_set(&ev->e.counters[SPF_EVENT_TOTAL], total);
   }
   lj_encoder_lose(&s->stream, ev->e.index, weight, field);

@@ -146,7 +146,7 @@ static void count_others(Profile *p)
     if (ev->e.spec.unit != SPF_UNIT_US || ev->e.spec.measures != EVENT_CPU_TIME) continue;
     for (s = profile_first(p); s; s = session_next(s)) {
       us += sampleevent_total(&s->sm.event[i]);
-      if (&s->sm != vm) taken_us += s->sm.event[i].taken;
+      if (&s->sm != vm) taken_us += relaxed_get(&s->sm.event[i].taken);
     }
     taken_us += sampleevent_total(ev);
     if (all_us > taken_us) ev->others = all_us - taken_us;
