@@ -36,7 +36,7 @@ end
 local function frame_of(info, line)
   local name = builtin[info.func]
   if info.what == "C" then return { kind = name and "builtin" or "c", name = name } end
-  if name then return { kind = "builtin", name = info.source } end	-- LuaJIT has it as bytecode.
+  if name then return { kind = "builtin", name = name } end	-- LuaJIT has it as bytecode.
   name = info.what == "main" and "main chunk" or named[info.func]
   return { kind = "lua", name = name, source = source_name(info.source), line = line }
 end

@@ -250,9 +250,13 @@ static void lua_name(const CoNames *cn, const GCproto *pt, uint32_t line, CoName
 		  line,
 		  fe ? functab_path(cn->funcs, fe) : "",
 		  fe ? fe->pathlen : 0 };
-  if (pt->firstline == ~(BCLine)0) /* A builtin function made of bytecode. */
-    lj_coname_clean(out->name, sizeof(out->name), strdata(chunk), chunk->len);
-  else lj_coname_luafunc(&t, out);
+  if (pt->firstline != ~(BCLine)0) {
+    lj_coname_luafunc(&t, out);
+  } else { /* A builtin function made of bytecode. */
+    int is_path = functab_isbuiltin(t.name, t.namelen, t.chunk, t.chunklen);
+    lj_coname_clean(out->name, sizeof(out->name), is_path ? t.name : t.chunk,
+		    is_path ? t.namelen : t.chunklen);
+  }
 }
 
 void lj_coname_cfunc(const CoSymbols *cs, uintptr_t addr, CoName *out)

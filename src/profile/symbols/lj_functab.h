@@ -141,6 +141,16 @@ LJ_FUNC void lj_functab_settext(FuncTab *ft, FuncEntry *fe, NameRank rank,
 LJ_FUNC void lj_functab_setname(FuncEntry *fe, NameRank rank, const NamePart *part,
 				uint32_t n);
 
+/* Does a name end in a point and the name of a builtin function made of bytecode, as table.remove? Its chunk has
+** that name.
+*/
+static LJ_AINLINE int functab_isbuiltin(const char *name, uint32_t len, const char *chunk,
+					uint32_t chunklen)
+{
+  return chunklen > 0 && len > chunklen + 1 && name[len - chunklen - 1] == '.' &&
+	 memcmp(name + len - chunklen, chunk, chunklen) == 0;
+}
+
 /* Is a readable prototype a main chunk? Bytecode without debug information has no
 ** lines: then it counts as one if it looks like one.
 */

@@ -27,7 +27,9 @@ void lj_symtab_puttext(WBuf *wb, const FuncText *t)
     lj_wbuf_uleb(wb, 1);
     lj_wbuf_uleb(wb, 1);
     lj_wbuf_str(wb, "=builtin", 8);
-    lj_wbuf_str(wb, t->chunk, t->chunklen < 64 ? t->chunklen : 64);
+    if (functab_isbuiltin(t->name, t->namelen, t->chunk, t->chunklen))
+      lj_wbuf_str(wb, t->name, t->namelen);
+    else lj_wbuf_str(wb, t->chunk, t->chunklen < 64 ? t->chunklen : 64);
   } else {
     lj_wbuf_uleb(wb, (uint32_t)t->head->firstline);
     lj_wbuf_uleb(wb, (uint32_t)(t->head->firstline + t->head->numline));

@@ -23,6 +23,7 @@ local stacks = require("sysprof.model.stacks")
 local timeline = require("sysprof.model.timeline")
 local units = require("sysprof.model.units")
 
+local BUILTIN = "=builtin"	-- Chunk of builtins made of bytecode.
 local EXACT_MAX, WEIGHT_MAX = limits.NUMBER, limits.WEIGHT
 local NAME_BYTES = 128	-- Of memory that a definition takes, beside its text.
 
@@ -250,6 +251,12 @@ function methods:set_lfunc(fid, firstline, lastline, chunk, name, path)
   self.lfuncs[fid] = f
   f.firstline, f.lastline, f.chunk, f.name, f.path = firstline, lastline, chunk, name, path
   return true
+end
+
+-- Is it a builtin made of bytecode, such as table.remove?
+function methods:is_builtin(fid)
+  local f = self.lfuncs[fid]
+  return f ~= nil and f.chunk == BUILTIN
 end
 
 function methods:set_ffunc(ffid, name)

@@ -114,6 +114,8 @@ namer[G.SPF_FRAME_LFUNC] = function(self, fid, line)
   local f = self.profile.lfuncs[fid]
   if not f then
     return self:entry(("[lua function %.0f]"):format(fid), "lua")
+  elseif self.profile:is_builtin(fid) then
+    return self:entry(text.short(f.name, PART_MAX), "builtin")
   elseif not self.lines then
     return self:entry(lua_name(f), "lua")
   end

@@ -56,7 +56,8 @@ function linecosts.count(view, charged, key_of)
 	add_total(file, v, stamp)
 	if add_total(row, v, stamp) and frame < 0 then row.compiled = row.compiled + v end
       end
-      local is_lua = type(frame) == "number" and all.kind[math.abs(frame)] == LFUNC
+      local is_lua = type(frame) == "number" and all.kind[math.abs(frame)] == LFUNC and
+		     not p:is_builtin(all.payload[math.abs(frame)])
       if is_lua or not charged then leaf_file, leaf = file, row end
     end
     if leaf then leaf.self, leaf_file.self = leaf.self + v, leaf_file.self + v end
