@@ -102,6 +102,9 @@ for _, _, slot, second in p.timeline:in_order() do
 end
 t.ok(i == 3000 and differ == 0, "many")
 
+local one = B.new():context(7, 0):meta("clock", "alloc"):event(0, "alloc", G.SPF_UNIT_BYTES, 4096, { { COUNT, NAME } })
+t.contains(render("top", BY_SECOND, one:sample(0, 0, 1, nil, 4096, 0, { 1 }):finish()), ", 1 object;", "one")
+
 -- -- Damage ----------------------------------------------------------------
 
 b = B.new():context(1, 0):event(0, "alloc", G.SPF_UNIT_BYTES, 1, { { COUNT, NAME } }):sample(0, 0, 1, nil, nil, 0, { 2^53 })

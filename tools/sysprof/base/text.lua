@@ -76,6 +76,11 @@ function text.plural(n, word)
   return ("%.0f %s%s"):format(n, word, n == 1 and "" or "s")
 end
 
+-- The same for a word in the plural, such as waits.
+function text.counted(n, words)
+  return ("%.0f %s"):format(n, n == 1 and words:sub(-1) == "s" and words:sub(1, -2) or words)
+end
+
 -- Patterns here take linear time on any text: one that repeats begins with "^", or with a byte that stops the
 -- repetition before it.
 

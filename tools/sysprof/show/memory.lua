@@ -15,7 +15,7 @@ function memory.add_left(list, e, whole)
   local s = text.plural(e.samples, "sample") .. ", " .. unit.total(e.weight)
   if held then s = s .. (" of %s that the VM holds"):format(unit.total(held)) end
   s = ("%s, standard error %s"):format(s, unit.total(math.sqrt(e.variance)))
-  if e.second then s = s .. (", %.0f %s"):format(e.second_weight, e.second) end
+  if e.second then s = s .. ", " .. text.counted(e.second_weight, e.second) end
   if #e.periods == 1 and e.periods[1] > 0 then
     s = ("%s; one in %s"):format(s, unit.period(e.periods[1]))
   end

@@ -144,7 +144,7 @@ local function sums_text(e, whole)
     s = s .. (" of %s (%.1f%%)"):format(unit.total(e.total), 100 * e.weight / e.total)
   end
   s = s .. (e.is_of_things and " waited" or unit.of)
-  if e.second then s = s .. (", %.0f %s"):format(e.second_weight, e.second) end
+  if e.second then s = s .. ", " .. text.counted(e.second_weight, e.second) end
   return s
 end
 
