@@ -48,19 +48,6 @@ static void clocks_forget(void)
   relaxed_set(&jitp_running, 0);
 }
 
-/* Forget the clocks of another process, whose table this one inherited. */
-void lj_clock_forget(void)
-{
-  uint32_t now = lj_osprocess_id();
-  if (relaxed_get(&clocks_process) == now) return;
-  lj_oslock_take(&clock_lock);
-  if (clocks_process != now) {
-    if (clocks_process) clocks_forget();
-    relaxed_set(&clocks_process, now);
-  }
-  lj_oslock_drop(&clock_lock);
-}
-
 /* Signals that fork_prepare has blocked in this thread. */
 static __thread SignalMask fork_blocked __attribute__((tls_model("initial-exec")));
 
@@ -77,6 +64,22 @@ static void fork_parent(void)
 {
   if (fork_blocked) lj_ossignal_changemask(SIG_UNBLOCK, fork_blocked);
   fork_blocked = 0;
+}
+
+/* Forget the clocks of another process, whose table this one inherited. The child may start clocks
+** next, before the C library calls fork_child: they need their signals.
+*/
+void lj_clock_forget(void)
+{
+  uint32_t now = lj_osprocess_id();
+  if (relaxed_get(&clocks_process) == now) return;
+  lj_oslock_take(&clock_lock);
+  if (clocks_process != now) {
+    if (clocks_process) clocks_forget();
+    relaxed_set(&clocks_process, now);
+  }
+  lj_oslock_drop(&clock_lock);
+  fork_parent();
 }
 
 static void fork_child(void)
