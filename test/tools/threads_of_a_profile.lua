@@ -5,6 +5,7 @@ local t = require("tools_test")
 local B = require("stream_builder")
 local G = require("sysprof.grammar")
 local json = require("json_decode")
+local merge_files = require("sysprof.read.mergefiles")
 local reader = require("sysprof.reader")
 local view = require("sysprof.view")
 local F = B.F
@@ -105,29 +106,38 @@ end)
 
 -- -- Several processes -----------------------------------------------------
 
--- The same id in two processes, like in two containers.
-p = read({ stream(7, "worker", "71", 2), stream(7, nil, "72", 4), stream(8, nil, "72", 1) },
-	 { timeline = true })
-t.equal(rows_by_thread(p), "4 7 of process 72\n2 worker (7 of process 71)\n1 8", "two processes")
-t.equal(#p.thread_list, 3, "two processes: threads")
-d = json.decode(render(p, "json", {}))
-local by_pid = {}
-for _, s in ipairs(d.samples) do
-  if s.thread == 7 then by_pid[s.pid] = (by_pid[s.pid] or 0) + 1
-  else t.equal(s.pid, nil, "json: an id of one process") end
+-- The same id in two processes, like in two containers: in files of their own, or merged into one.
+local function check_processes(p, what)
+  t.equal(rows_by_thread(p), "4 7 of process 72\n2 worker (7 of process 71)\n1 8", what .. ": rows")
+  t.equal(#p.thread_list, 3, what .. ": threads")
+  local d = json.decode(render(p, "json", {}))
+  local by_pid = {}
+  for _, s in ipairs(d.samples) do
+    if s.thread == 7 then by_pid[s.pid] = (by_pid[s.pid] or 0) + 1
+    else t.equal(s.pid, nil, what .. ": json: an id of one process") end
+  end
+  t.ok(by_pid["71"] == 2 and by_pid["72"] == 4, what .. ": json")
+  d = json.decode(render(p, "speedscope", {}))
+  t.equal(#d.profiles, 3, what .. ": speedscope")
+  d = json.decode(render(p, "gecko", {}))
+  local names = {}
+  for i, thread in ipairs(d.threads) do
+    names[i] = ("%d/%d %d"):format(thread.tid, thread.pid, #thread.samples.data)
+  end
+  table.sort(names)
+  t.equal(table.concat(names, ", "), "7/71 2, 7/72 4, 8/72 1", what .. ": gecko")
+  t.equal(d.meta.startTime, 1700000071000, what .. ": gecko: the first start")
+  t.equal(render(p, "folded", { threads = { 7 } }), f .. "6\n", what .. ": filter: both of this id")
 end
-t.ok(by_pid["71"] == 2 and by_pid["72"] == 4, "json: two processes")
-d = json.decode(render(p, "speedscope", {}))
-t.equal(#d.profiles, 3, "speedscope: two processes")
-d = json.decode(render(p, "gecko", {}))
-names = {}
-for i, thread in ipairs(d.threads) do
-  names[i] = ("%d/%d %d"):format(thread.tid, thread.pid, #thread.samples.data)
+local streams = { stream(7, "worker", "71", 2), stream(7, nil, "72", 4), stream(8, nil, "72", 1) }
+check_processes(read(streams, { timeline = true }), "files")
+local paths, parts = {}, {}
+for i, its in ipairs(streams) do
+  paths[i] = ("part%d.bin"):format(i)
+  t.write_file(paths[i], its)
 end
-table.sort(names)
-t.equal(table.concat(names, ", "), "7/71 2, 7/72 4, 8/72 1", "gecko: two processes")
-t.equal(d.meta.startTime, 1700000071000, "gecko: the first start")
-t.equal(render(p, "folded", { threads = { 7 } }), f .. "6\n", "filter: both of this id")
+t.equal(merge_files(paths, function(part) parts[#parts + 1] = part end, {}), nil, "merged")
+check_processes(read({ table.concat(parts) }, { timeline = true }), "merged")
 
 -- The same thread in two files of one process; only one has its name.
 p = read { stream(7, nil, "71", 2), stream(7, "worker", "71", 4), two_sessions() }

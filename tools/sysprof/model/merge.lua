@@ -274,6 +274,18 @@ local function remember_thread(m, p, thread)
   return same
 end
 
+-- A stream may have the sessions of several processes: what was added so far is of one.
+local part_processes = interpreted(function(m, q)
+  local p = m.profile
+  local pid = p.meta.pid or ""
+  if not m.same_process or (q.meta.pid or "") == pid then return end
+  m.same_process, m.by_thread = false, {}
+  for _, thread in ipairs(p.thread_list) do
+    thread.pid = thread.pid or pid
+    m.by_thread[("%s\0%.0f"):format(thread.pid, thread.tid)] = thread
+  end
+end)
+
 local remember_events = interpreted(function(m, sessions)
   for _, session in ipairs(sessions) do
     for _, e in pairs(session.events) do
@@ -327,6 +339,7 @@ local merge = {}
 local function add(m, q)
   local p, fits = m.profile, true
   q.room:close()	-- The profile takes what it keeps.
+  part_processes(m, q)
   m.frames, m.addresses = {}, numbermap.new()
   -- Nodes of p by those of q; 0: not mapped yet.
   m.nodes = array.zeros(numbers, q.stacks:count() + 1)
