@@ -42,7 +42,7 @@ local function expected(cut)
   local have = cut - start
   if have == 0 then
     return whole, ("offset %d: the stream ends here without an end record: a " ..
-      "signal such as SIGKILL, SIGTERM or SIGPIPE ended the program, it closed the file, the file was cut, or " ..
+      "signal such as SIGKILL, SIGTERM or SIGPIPE, _exit or exec ended the program, it closed the file, the file was cut, or " ..
       "it is still being written"):format(start)
   elseif have < G.SPF_CHUNK_HEADER then
     return whole, ("offset %d: the file is cut or still being written, %d bytes " ..

@@ -37,7 +37,8 @@ local function report(arguments)
   return (out:gsub("\n          ", " ")), err
 end
 
-local LACKS = "the program forked %s that this profile lacks; --fork (of run) and --children (of record) take them, too\n"
+local LACKS = "the program forked %s that this profile lacks; 'run --fork' takes each, 'record --children' those that " ..
+	      "are there\n"
 local err = run("-o alone.bin forks.lua 1 wait")
 t.contains(err, LACKS:format("a child"), "one child")
 t.ok(not err:find("--hz=1000", 1, true), "one child: more samples are no remedy: " .. err)
@@ -51,13 +52,21 @@ err = run("--fork -o own.bin forks.lua 2 wait")
 t.ok(not err:find("lacks", 1, true) and not err:find("still run", 1, true), "own profiles: " .. err)
 t.contains(err, " of 3 processes, written to own.bin\n", "own profiles: times of several processes")
 t.contains(err, "burn (forks.lua:3)", "own profiles: their samples")
-t.contains(err, "next: luajit-sysprof report own.bin own.bin.[0-9]*, ", "own profiles: what to type")
+t.contains(err, "\nluajit-sysprof: with the profiles of 2 children: own.bin.", "own profiles: children")
+local files = err:match("next: luajit%-sysprof report (own%.bin own%.bin%.%d+ own%.bin%.%d+), ")
+t.ok(files, "own profiles: what to type: " .. err)
 t.contains(report("own.bin"), "\nforked    2 children have profiles of their own, FILE.PID\n", "own profiles: the script's alone")
-local whole = report("own.bin own.bin.[0-9]*")
+local whole = report(files or "")
 t.contains(whole, "burn (forks.lua:3)", "own profiles: all")
 t.ok(not whole:find("\nforked ", 1, true), "own profiles: all are there: " .. whole)
 t.contains(report("own.bin $(ls own.bin.[0-9]* | head -n 1)"), "\nforked    a child has a profile of its own, FILE.PID\n",
 	   "own profiles: one is missing")
+
+-- Other programs in the same profile are no children.
+t.contains(report("own.bin alone.bin none.bin"), "\nforked    " .. LACKS:format("a child"), "others: the first fact counts")
+t.contains(report("own.bin none.bin"), "\nforked    2 children have profiles of their own, FILE.PID\n", "others")
+err = run("--fork -o 'own one.bin' forks.lua 1 wait")
+t.ok(err:find("next: luajit%-sysprof report 'own one%.bin' 'own one%.bin%.%d+', "), "a name with a space: " .. err)
 
 -- Children that run on.
 local function stays(output, what)
@@ -70,6 +79,15 @@ local function stays(output, what)
 end
 stays("stay.bin", "its profile is complete when it ends")
 stays("stay.folded", "what follows is not recorded")
+
+-- Files of others with such names.
+t.write_file("plants.lua", "for _, name in ipairs { 'odd.bin.1', 'odd.bin.77' } do local f = io.open(name, 'w') f:write('a letter') f:close() end " ..
+	     "io.open('odd.bin.2', 'w'):close() os.execute('mkfifo odd.bin.3') " .. FORKS)
+err = run("--fork -o odd.bin plants.lua 1 wait")
+t.contains(err, ": odd.bin.3, odd.bin.1, odd.bin.77 are no profiles of this user; they are left out\n", "foreign files")
+t.contains(err, "with the profile of a child: odd.bin.", "foreign files: the child's")
+t.ok(not err:find("still run", 1, true), "foreign files: an empty one is no running child: " .. err)
+t.equal(t.read_file("odd.bin.1"), "a letter", "foreign files stay")
 
 -- -- record ----------------------------------------------------------------
 

@@ -220,7 +220,7 @@ while os.clock() - start < 0.2 do end
 ]])
 status, _, err = t.shell("timeout -k 1 60 env " .. RUN .. "run --fork -o out.folded plants.lua")
 t.equal(status, 0, "a planted pipe: status: " .. err)
-t.contains(err, ".77 is no file of this user; it is left out", "a planted pipe")
+t.contains(err, ".77 is no profile of this user; it is left out", "a planted pipe")
 os.execute("rm -f out.* luajit-sysprof-*")
 
 -- -- What the script gets of it ----------------------------------------------

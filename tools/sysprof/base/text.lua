@@ -81,6 +81,16 @@ function text.counted(n, words)
   return ("%.0f %s"):format(n, n == 1 and words:sub(-1) == "s" and words:sub(1, -2) or words)
 end
 
+-- Returns up to n items of a list from the first on, with commas.
+function text.listed(list, first, n)
+  return table.concat(list, ", ", first, math.min(#list, first + n - 1)) .. (#list >= first + n and ", ..." or "")
+end
+
+-- Returns an argument as a shell takes it.
+function text.quoted(s)
+  return s:find("^[%w%._/=,:+@-]+$") and s or ("'%s'"):format((s:gsub("'", "'\\''")))
+end
+
 -- Patterns here take linear time on any text: one that repeats begins with "^", or with a byte that stops the
 -- repetition before it.
 

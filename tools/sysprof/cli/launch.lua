@@ -143,9 +143,11 @@ function launch.profiles_of_children(path)
 end
 
 -- Returns the id of the process that writes a child's profile, or nil if it has ended. path: of the script's profile.
+-- The name may be a foreign file's: a child is younger than this process.
 function launch.running_child(path, name)
-  local pid = tonumber(name:match("^%.(%d+)", #path + 1))
-  return pid and not processes.has_ended(pid) and pid or nil
+  local pid = tonumber(name:match("^%.([1-9]%d*)", #path + 1))
+  local started, own = pid and processes.start_time(pid), processes.start_time("self")
+  return started and own and started >= own and not processes.has_ended(pid) and pid or nil
 end
 
 return launch

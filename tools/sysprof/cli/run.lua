@@ -11,13 +11,16 @@ local command = require("sysprof.cli.command")
 local files = require("sysprof.base.files")
 local launch = require("sysprof.cli.launch")
 local outfile = require("sysprof.cli.outfile")
+local reader = require("sysprof.read.reader")
 local recorded = require("sysprof.cli.recorded")
 local runspecs = require("sysprof.cli.runspecs")
 local temporary = require("sysprof.base.temporary")
+local text = require("sysprof.base.text")
 local wanted = require("sysprof.cli.wanted")
 
 local SPECS = runspecs.SPECS
 local ELF, HEAD = "\127ELF", 4
+local SHOWN = 5	-- Foreign files.
 
 -- -- The command line ------------------------------------------------------
 
@@ -88,10 +91,14 @@ local function profiles(this, opt, path, before)
     if not old[name] then
       running[name] = launch.running_child(path, name)
       local st = files.stat(name)
-      if st and st.size > 0 then list[#list + 1] = name end	-- One that has just begun has none yet.
+      if reader.is_profile(name) then list[#list + 1] = name
+      elseif not st or st.size > 0 then foreign[#foreign + 1] = name end	-- A child that has just begun has none yet.
     end
   end
-  for _, name in ipairs(foreign) do this.say(name, " is no file of this user; it is left out") end
+  if #foreign > 0 then
+    this.say(text.listed(foreign, 1, SHOWN), #foreign == 1 and " is no profile of this user; it is left out" or
+	     " are no profiles of this user; they are left out")
+  end
   return list, running
 end
 

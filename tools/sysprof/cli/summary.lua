@@ -80,9 +80,8 @@ local function say_running(say, running, in_place)
   for _, pid in pairs(running) do pids[#pids + 1] = pid end
   sort(pids)
   if #pids == 0 then return end
-  local one, shown = #pids == 1, table.concat(pids, ", ", 1, math.min(#pids, HOTTEST))
-  say(("%s %s%s still run%s; "):format(one and "child" or "children", shown, #pids > HOTTEST and ", ..." or "",
-				       one and "s" or ""),
+  local one = #pids == 1
+  say(("%s %s still run%s; "):format(one and "child" or "children", text.listed(pids, 1, HOTTEST), one and "s" or ""),
       in_place and (one and "its profile is complete when it ends" or "their profiles are complete when they end") or
       "what follows is not recorded")
 end
@@ -100,8 +99,9 @@ end
 local function next_command(profile, paths, opt)
   local st = opt.format == "bin" and files.stat(opt.output)
   if not st or st.kind ~= "file" or profile:totals() == 0 then return nil end
-  local path = opt.output == "sysprof.bin" and "" or " " .. opt.output
-  if #paths > 1 then path = (" %s %s.[0-9]*"):format(opt.output, opt.output) end
+  local path = opt.output == "sysprof.bin" and #paths == 1 and "" or " " .. text.quoted(opt.output)
+  for i = 2, #paths do path = path .. " " .. text.quoted(paths[i]) end
+  if #paths - 1 > HOTTEST then return nil end	-- A line that nobody types.
   return ("next: luajit-sysprof report%s, annotate%s, or flame%s"):format(path, path, path)
 end
 
@@ -115,8 +115,10 @@ function summary.print(say, shown_view, paths, opt)
   say(selfreport.totals(profile), real and (" in %.3f s"):format(real) .. of or "", ", written to ",
       opt.output == "-" and "standard output" or opt.output)
   say_rates(say, profile, shown_view.event.name, paths)
-  for i = 2, #paths do
-    say("with the profile of a child", opt.in_place and ", " .. paths[i] or "")
+  local children = #paths - 1
+  if children > 0 then
+    local named = opt.in_place and ": " .. text.listed(paths, 2, HOTTEST) or ""
+    say(children == 1 and "with the profile of a child" or ("with the profiles of %d children"):format(children), named)
   end
   local lost, lost_text = selfreport.lost(profile)
   if lost > 0 then say("warning: samples lost: ", lost_text) end

@@ -15,6 +15,7 @@ local record = require("sysprof.cli.record")
 local run = require("sysprof.cli.run")
 local serve = require("sysprof.cli.serve")
 local stop = require("sysprof.cli.stop")
+local text = require("sysprof.base.text")
 local top = require("sysprof.cli.livetop")
 
 local verbs = { PROGRAM = "luajit-sysprof" }
@@ -66,7 +67,7 @@ end
 
 local function quoted(args)
   local out = {}
-  for i, a in ipairs(args) do out[i] = a:find("^[%w%._/=,:+@-]+$") and a or ("'%s'"):format((a:gsub("'", "'\\''"))) end
+  for i, a in ipairs(args) do out[i] = text.quoted(a) end
   return table.concat(out, " ")
 end
 

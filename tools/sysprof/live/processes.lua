@@ -161,8 +161,9 @@ function processes.is_same(facts)
 end
 
 -- Returns when a process was started, in ticks, or nil. A later process of the same number has another time.
+-- pid: "self" for this process.
 function processes.start_time(pid)
-  local stat = content(("/proc/%d/stat"):format(pid)):match("^.*%)(.*)$")	-- Its name may hold anything.
+  local stat = content(("/proc/%s/stat"):format(pid)):match("^.*%)(.*)$")	-- Its name may hold anything.
   return stat and tonumber(stat:match("^ %a" .. (" %-?%d+"):rep(18) .. " (%d+)"))
 end
 

@@ -165,7 +165,7 @@ local function check_end(self, offset, cut)
     self:problem(offset, "the end record" .. which .. " is missing")
   else
     self:problem(offset, ("the stream ends here without an end record%s: a signal " ..
-      "such as SIGKILL, SIGTERM or SIGPIPE ended the program, it closed the file, the file was cut, " ..
+      "such as SIGKILL, SIGTERM or SIGPIPE, _exit or exec ended the program, it closed the file, the file was cut, " ..
       "or it is still being written"):format(which))
   end
 end

@@ -131,14 +131,20 @@ end
 
 -- Returns a sentence if the program has forked children that the profile lacks, or nil.
 function headline.forked(profile)
-  local lacking, own = 0, 1 - headline.processes(profile)	-- The others are here.
+  local lacking, own, pids = 0, 0, {}
   for _, session in ipairs(profile.sessions) do
-    lacking = lacking + (metanumber(session.meta.forked) or 0)
-    own = own + (metanumber(session.meta.child_profiles) or 0)
+    local meta = session.meta
+    lacking = lacking + (metanumber(meta.forked) or 0)
+    own = own + (metanumber(meta.child_profiles) or 0)
+    -- Processes of the same program on the same machine, each once: the first one, and children that are here.
+    local program, pid = (meta.host or "") .. "\0" .. (meta.command or ""), meta.pid or ""
+    pids[program] = pids[program] or { n = -1 }
+    if not pids[program][pid] then pids[program][pid], pids[program].n = true, pids[program].n + 1 end
   end
+  for _, its in pairs(pids) do own = own - its.n end
   if lacking > 0 then
-    return ("the program forked %s that this profile lacks; --fork (of run) and --children (of record) take them, too")
-	   :format(lacking == 1 and "a child" or ("%.0f children"):format(lacking))
+    return ("the program forked %s that this profile lacks; 'run --fork' takes each, 'record --children' those that " ..
+	    "are there"):format(lacking == 1 and "a child" or ("%.0f children"):format(lacking))
   elseif own > 0 then
     return own == 1 and "a child has a profile of its own, FILE.PID" or
 	   ("%.0f children have profiles of their own, FILE.PID"):format(own)
