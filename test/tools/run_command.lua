@@ -207,7 +207,7 @@ for _, path in ipairs { "out.folded", "out.bin" } do
   t.equal(out, "child\nparent\n", "children: output")
   t.contains(text, "in_parent", "children: the script: " .. err)
   t.contains(text, "in_child", "children: the child: " .. err)
-  t.contains(err, "with the profile of a child" .. (path == "out.bin" and ", out.bin." or "\n"),
+  t.contains(err, "with the profile of a child" .. (path == "out.bin" and ": out.bin." or "\n"),
 	     "children: summary")
 end
 os.execute("rm -f out.*")

@@ -101,7 +101,7 @@ do
   status, out, err = try("top --once -d 500ms -e alloc " .. asleep)
   t.equal(status, 0, "asleep, alloc: status")
   t.contains(out, "no samples of alloc\n", "asleep, alloc")
-  t.contains(err, "alloc: nothing was recorded: the program waited, or stayed in compiled code", "asleep, alloc")
+  t.contains(err, "alloc: nothing was recorded: the program waited, stayed in compiled code, or blocks or handles our signal", "asleep, alloc")
   programs.one_line(err, "asleep, alloc")
   status, out, err = try(("top --once -d 500ms --name=%s --name=%s --by=line"):format(loop_lua, shares_lua))
   t.equal(status, 0, "two: status: " .. err)

@@ -13,16 +13,25 @@
 #include <sys/stat.h>
 
 #include "lj_arch.h"
+#include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/control/lj_ctlfile.h"
 #include "profile/control/lj_ctlsig.h"
 #include "check.h"
 
-static volatile int wakes;
+static volatile int wakes, programs;
 
-static void handler(int signo)
+static void programs_handler(int signo)
 {
   (void)signo;
+  programs++;
+}
+
+static void handler(int signo, siginfo_t *info, void *uc)
+{
+  (void)signo;
+  (void)info;
+  (void)uc;
   wakes++;
 }
 
@@ -133,6 +142,20 @@ static void wake_ups(Control *c)
   c->pending = 0;
   for (i = 0; i < 200; i++) lj_ctlfile_poll(c);
   CHECK_EQ(wakes, before + 2);
+  /* Not a handler of the program, and not a default action, which may end it. */
+  before = wakes;
+  c->pending = CONTROL_START;
+  c->asked = 0;
+  REQUIRE(signal(SIGUSR2, programs_handler) != SIG_ERR);
+  for (i = 0; i < 10; i++) lj_ctlfile_poll(c);
+  REQUIRE(signal(SIGUSR2, SIG_DFL) == programs_handler);
+  for (i = 0; i < 10; i++) lj_ctlfile_poll(c);
+  CHECK_EQ(wakes, before);
+  CHECK_EQ(programs, 0);
+  REQUIRE(lj_ossignal_install(SIGUSR2, handler) == 0);
+  lj_ctlfile_poll(c);
+  CHECK_EQ(wakes, before + 1);
+  c->pending = 0;
 }
 
 static void refusals(Control *c)
@@ -179,7 +202,7 @@ int main(void)
   REQUIRE(fd >= 0);
   close(fd);
   unlink("control");
-  REQUIRE(signal(SIGUSR2, handler) != SIG_ERR);
+  REQUIRE(lj_ossignal_install(SIGUSR2, handler) == 0); /* As the control's own. */
   c->file = "control";
   c->tid = lj_osthread_self();
   c->signo = SIGUSR2;

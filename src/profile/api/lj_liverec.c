@@ -211,9 +211,10 @@ static void rec_end(void)
   if (rec.phase == REC_NONE || rec.phase == REC_ENDS) return;
   rec.phase = REC_ENDS;
   rec.names_ms = mono_ms() + (int64_t)rec.wait_ms;
-  note_late(&rec.last,
-	    "nothing was recorded: the program waited, or stayed in compiled code",
-	    count_late());
+  note_late(
+    &rec.last,
+    "nothing was recorded: the program waited, stayed in compiled code, or blocks or handles our signal",
+    count_late());
   for (i = 0; i < rec.nvm; i++) {
     RecordedVm *rv = &rec.vm[i];
     lj_ctlslot_asklive(rv->vm.g, 0);

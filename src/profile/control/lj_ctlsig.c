@@ -115,10 +115,14 @@ static void control_signal(int signo, siginfo_t *info, void *uc)
   errno = saved_errno;
 }
 
+/* The program may have installed a handler of its own since. */
 int lj_ctlsig_isblocked(const Control *c)
 {
-  return lj_ossigmask_blocked(relaxed_get(&c->tid), relaxed_get(&c->signo)) !=
-	 SIGBLOCKED_NOT;
+  int signo = relaxed_get(&c->signo);
+  struct sigaction now;
+  if (lj_ossignal_ishandler(signo, control_signal, &now) == 0 && !lj_ossignal_isours(&now))
+    return 1;
+  return lj_ossigmask_blocked(relaxed_get(&c->tid), signo) != SIGBLOCKED_NOT;
 }
 
 void lj_ctlsig_trywake(const Control *c)

@@ -21,7 +21,9 @@ LJ_FUNC void lj_ctlsig_restore(int signo);
 /* Value of a signal to the slot's thread. */
 LJ_FUNC uintptr_t lj_ctlsig_value(const Control *c);
 
-/* Does the VM thread block the slot's signal? It might read it by signalfd(). Background thread. */
+/* Does the VM thread block the slot's signal, or the program handle it? It might read it by signalfd().
+** Background thread.
+*/
 LJ_FUNC int lj_ctlsig_isblocked(const Control *c);
 
 /* Make the VM thread look at its pending requests, unless it blocks the signal. Background
