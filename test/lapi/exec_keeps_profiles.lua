@@ -74,6 +74,14 @@ for _, options in ipairs { "force", "shared", "fork", "flush=vm", "control=SIGUS
   check("path=p.bin,hz=200," .. options, THREE, EACH)
 end
 
+-- A file of the user in the place of a later name stays.
+os.execute("rm -f p.*")
+t.write_file("p.bin.2", "a letter")
+run("path=p.bin,hz=200", "first.lua second.lua")
+t.equal(t.read_file("p.bin.2"), "a letter", "a letter")
+t.equal(programs_in("p.bin") .. ", " .. programs_in("p.bin.3"), "first, second", "beside a letter")
+os.execute("rm -f p.*")
+
 -- Another process replaces the file of the one before.
 check("path=p.bin,hz=200", "first.lua", "first")
 t.equal(table.concat(run("path=p.bin,hz=200", "second.lua"), " "), "p.bin", "one file")

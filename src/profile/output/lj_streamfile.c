@@ -320,7 +320,8 @@ static int file_isearlier(const OpenFile *f)
 }
 
 /* Open the first of PATH, PATH.2, PATH.3 that is not the profile of an earlier program of this
-** process. The session of another VM may have opened it already.
+** process. The session of another VM may have opened it already. The user has not chosen the
+** names from PATH.2 on, so a file that must stay is passed over there.
 */
 static StreamFileStatus file_open_kept(const char *path, int shared, StreamFile *sf,
 				       const char **problem)
@@ -328,13 +329,14 @@ static StreamFileStatus file_open_kept(const char *path, int shared, StreamFile 
   StreamFileStatus status = STREAMFILE_ERROR;
   size_t len = strlen(path) + STREAMFILE_ENDING;
   char *name = (char *)malloc(len);
-  int n, is_earlier = (name != NULL);
-  for (n = 1; n <= NAMES_MAX && is_earlier; n++) {
+  int n, is_earlier = (name != NULL), is_passed = is_earlier;
+  for (n = 1; n <= NAMES_MAX && is_passed; n++) {
     if (n > 1) snprintf(sf->ending, sizeof(sf->ending), ".%d", n);
     snprintf(name, len, "%s%s", path, sf->ending);
     status = file_open(name, shared, sf, problem);
     is_earlier = status == STREAMFILE_OK && file_isearlier(sf->file);
     if (is_earlier) file_release(sf->file);
+    is_passed = is_earlier || (n > 1 && status == STREAMFILE_ERROR);
   }
   if (is_earlier) {
     *problem = "earlier programs of this process have written 99 profiles of this name";
