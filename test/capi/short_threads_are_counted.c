@@ -74,7 +74,7 @@ static uint64_t profile(lua_State *L, const char *clock, unsigned us, int n)
   event = sums.s[0].is_count[0]; /* One of the two measures waits. */
   for (i = 0; i < sums.n; i++) {
     sum += sums.s[i].weight[event];
-    if (sums.s[i].tid == 0) others = sums.s[i].weight[event];
+    others += sums.s[i].others[event];
   }
   printf("%s, %d threads of %u us: %llu us in all, %llu of it not sampled\n", clock, n, us,
 	 (unsigned long long)sum, (unsigned long long)others);

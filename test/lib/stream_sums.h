@@ -29,6 +29,9 @@ typedef struct SessionSums {
   uint64_t tid, first_tid; /* Thread of the last chunk, and of the first one. */
   uint32_t chunks;
   uint64_t samples[SUMS_EVENTS], weight[SUMS_EVENTS];
+  uint64_t others
+    [SUMS_EVENTS]; /* Of the weights, those of threads that were not sampled: thread 0. */
+  int is_others;   /* The last context is of these. */
   uint64_t state[16]; /* Samples in each state of the VM. */
   uint64_t counter[SUMS_COUNTERS];
   int fields[SUMS_EVENTS];      /* Of the samples of each event. */
@@ -125,7 +128,8 @@ static inline SessionSums *sums_context(StreamSums *ss, SumsTimes *times, const 
   times->step = sums_uleb(&p, end);
   for (i = 0; i < SUMS_EVENTS; i++) times->event[i] = times->now;
   if (s->chunks == 0) s->first_tid = tid;
-  s->tid = tid;
+  s->is_others = tid == 0;
+  if (tid != 0) s->tid = tid;
   return s;
 }
 
@@ -144,6 +148,7 @@ static inline void sums_sample(SessionSums *s, SumsTimes *times, int tag, const 
   s->samples[event]++;
   s->state[tag & 15]++;
   s->weight[event] += (uint64_t)weight;
+  if (s->is_others) s->others[event] += (uint64_t)weight;
   for (i = 0; i < s->fields[event]; i++) sums_uleb(p, end);
   sums_uleb(p, end);
   sums_uleb(p, end);

@@ -9,16 +9,20 @@ os.execute("rm -rf ./*")
 
 local FORKS = [[
 local ffi = require("ffi")
-ffi.cdef "int fork(void); int pause(void); int waitpid(int, int *, int);"
+ffi.cdef "int fork(void); int pause(void); int usleep(unsigned); int waitpid(int, int *, int);"
 local function burn() local s, t0 = 0, os.clock() repeat for i = 1, 1e5 do s = s + i % 7 end until os.clock() - t0 > 0.2 end
 for _ = 1, tonumber(arg[1]) do
   local pid = ffi.C.fork()
   if pid == 0 then
     burn()
-    if arg[2] == "stay" then ffi.C.pause() end
+    if arg[2] == "stay" then
+      io.open("up", "w"):close()
+      ffi.C.pause()
+    end
     os.exit(0)
   end
   if arg[2] == "wait" then ffi.C.waitpid(pid, nil, 0) end
+  while arg[2] == "stay" and not io.open("up") do ffi.C.usleep(1000) end
 end
 ]]
 t.write_file("forks.lua", FORKS)
@@ -70,6 +74,7 @@ t.ok(err:find("next: luajit%-sysprof report 'own one%.bin' 'own one%.bin%.%d+', 
 
 -- Children that run on.
 local function stays(output, what)
+  os.remove("up")
   local message = run("--fork -o " .. output .. " forks.lua 1 stay")
   local pid = tonumber(message:match("child (%d+) still runs; "))
   t.ok(pid and t.is_alive(pid), "a child that runs on: " .. message)
