@@ -5,7 +5,7 @@
 local t = require("tools_test")
 local pattern_steps = require("pattern_steps")
 
-local SHORT, FACTOR = 60, 4
+local SHORT, FACTOR = 40, 4
 local MOST = 6	-- Times the steps on the short text, where the square has 16.
 
 -- The matcher agrees with that of Lua about what is slow.
