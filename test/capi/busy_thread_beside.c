@@ -58,7 +58,7 @@ static void profile(const char *clock, int threads)
   }
   for (i = 0; i < sums.n; i++) {
     const SessionSums *s = &sums.s[i];
-    CHECK(s->weight[0] <= s->counter[SUMS_TOTAL(0)]);
+    CHECK(s->weight[0] - s->others[0] <= s->counter[SUMS_TOTAL(0)]);
     if (s->tid == (uint64_t)getpid()) {
       /* Both are cut to microseconds. Beside others, the profiler may miss the end of a thread. */
       CHECK(s->weight[0] - s->others[0] <= used + 1);
