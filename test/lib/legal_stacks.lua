@@ -47,7 +47,7 @@ end
 -- Whether a builtin may stand between two functions of the program.
 local function may_stand(node, name)
   local between = node.between
-  return between[name] or between[name:match("^%w+%.(%w+)$")] or
+  return between[name] or between[name:match("^table%.(%w+)$")] or
 	 between.coroutine and (name == "[coroutine]" or name:find("^coroutine%."))
 end
 

@@ -58,11 +58,13 @@ static int end_call(int status, const char *errrun)
 {
   int err = errno;
   char *errmsg = lj_options_errmsg();
-  const char *why = status == PROFILE_ERRRUN ? errrun
-		    : err != 0               ? strerror(err)
-			       : strerror(status == PROFILE_ERRMEM ? ENOMEM : EIO);
-  if (status == PROFILE_SUCCESS) errmsg[0] = '\0';
-  else if (errmsg[0] == '\0') snprintf(errmsg, EVENT_ERRMSG_MAX, "%s", why);
+  if (status == PROFILE_SUCCESS) {
+    errmsg[0] = '\0';
+  } else if (errmsg[0] == '\0') {
+    int cause = err ? err : status == PROFILE_ERRMEM ? ENOMEM : EIO;
+    snprintf(errmsg, EVENT_ERRMSG_MAX, "%s",
+	     status == PROFILE_ERRRUN ? errrun : strerror(cause));
+  }
   errno = err;
   return status;
 }

@@ -17,8 +17,8 @@
 */
 LJ_FUNC uint32_t lj_osprocess_id(void);
 
-/* Count a call of fork(), and return the calls so far. A child inherits the count. Others than fork() make
-** children, too; these are unknown.
+/* Count a call of fork(), and return the calls so far, with those that failed. A child inherits the count.
+** Children of clone() and posix_spawn() are unknown.
 */
 LJ_FUNC void lj_osprocess_addfork(void);
 LJ_FUNC uint32_t lj_osprocess_forks(void);

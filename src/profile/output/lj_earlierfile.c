@@ -25,8 +25,8 @@
   4096 /* Bytes of a profile that hold the pid: before it stand short texts. */
 #define DIGITS 10
 
-/* When this program began. 0: unknown. Files get the time of the last tick. From Linux 6.13 on, they
-** get the exact one where a program has looked at the one before.
+/* When this program began. 0: unknown. A file gets the time of the kernel's last tick. From Linux 6.13
+** on, it gets the exact time if somebody has read its last one.
 */
 static struct timespec began;
 

@@ -329,17 +329,18 @@ static StreamFileStatus file_open_kept(const char *path, int shared, StreamFile 
   StreamFileStatus status = STREAMFILE_ERROR;
   size_t len = strlen(path) + STREAMFILE_ENDING;
   char *name = (char *)malloc(len);
-  int n, is_earlier = (name != NULL), is_passed = is_earlier;
+  int n, is_passed = (name != NULL);
   for (n = 1; n <= NAMES_MAX && is_passed; n++) {
+    *problem = NULL; /* Not that of a name before. */
     if (n > 1) snprintf(sf->ending, sizeof(sf->ending), ".%d", n);
     snprintf(name, len, "%s%s", path, sf->ending);
     status = file_open(name, shared, sf, problem);
-    is_earlier = status == STREAMFILE_OK && file_isearlier(sf->file);
-    if (is_earlier) file_release(sf->file);
-    is_passed = is_earlier || (n > 1 && status == STREAMFILE_ERROR);
+    is_passed = status == STREAMFILE_OK ? file_isearlier(sf->file)
+					: status == STREAMFILE_ERROR && n > 1 && *problem;
+    if (is_passed && status == STREAMFILE_OK) file_release(sf->file);
   }
-  if (is_earlier) {
-    *problem = "earlier programs of this process have written 99 profiles of this name";
+  if (is_passed) {
+    *problem = "99 files of this name must stay; choose another path";
     status = STREAMFILE_ERROR;
   }
   free(name);

@@ -89,10 +89,11 @@ local function profiles(this, opt, path, before)
   local found, foreign = launch.profiles_of_children(path)
   for _, name in ipairs(found) do
     if not old[name] then
-      running[name] = launch.running_child(path, name)
-      local st = files.stat(name)
-      if reader.is_profile(name) then list[#list + 1] = name
-      elseif not st or st.size > 0 then foreign[#foreign + 1] = name end	-- A child that has just begun has none yet.
+      local st, is_profile = files.stat(name), reader.is_profile(name)
+      local is_new = st and st.size == 0	-- A child that has just begun has written nothing yet.
+      if is_profile then list[#list + 1] = name
+      elseif not is_new then foreign[#foreign + 1] = name end
+      if is_profile or is_new then running[name] = launch.running_child(path, name) end
     end
   end
   if #foreign > 0 then

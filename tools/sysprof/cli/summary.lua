@@ -12,6 +12,7 @@ local text = require("sysprof.base.text")
 local units = require("sysprof.model.units")
 
 local HOTTEST = 5	-- Rows of each table.
+local LISTED = 5	-- Children in a line.
 local FEW = 50		-- Samples.
 local IDLE = 0.5	-- Part of the real time that a waiting script computes at most.
 local WRITE_BYTES = 2^16	-- Bytes that the profiler writes at once.
@@ -81,7 +82,7 @@ local function say_running(say, running, in_place)
   sort(pids)
   if #pids == 0 then return end
   local one = #pids == 1
-  say(("%s %s still run%s; "):format(one and "child" or "children", text.listed(pids, 1, HOTTEST), one and "s" or ""),
+  say(("%s %s still run%s; "):format(one and "child" or "children", text.listed(pids, 1, LISTED), one and "s" or ""),
       in_place and (one and "its profile is complete when it ends" or "their profiles are complete when they end") or
       "what follows is not recorded")
 end
@@ -95,13 +96,12 @@ local function say_cut(say, profile, path, running)
   if summary.is_full(path) then say("the disk of the profile is full: the rest of the profile is lost") end
 end
 
--- The next command to type.
+-- Returns the next command to type, or nil. With many children, nobody types the line.
 local function next_command(profile, paths, opt)
   local st = opt.format == "bin" and files.stat(opt.output)
-  if not st or st.kind ~= "file" or profile:totals() == 0 then return nil end
+  if not st or st.kind ~= "file" or profile:totals() == 0 or #paths - 1 > LISTED then return nil end
   local path = opt.output == "sysprof.bin" and #paths == 1 and "" or " " .. text.quoted(opt.output)
   for i = 2, #paths do path = path .. " " .. text.quoted(paths[i]) end
-  if #paths - 1 > HOTTEST then return nil end	-- A line that nobody types.
   return ("next: luajit-sysprof report%s, annotate%s, or flame%s"):format(path, path, path)
 end
 
@@ -110,14 +110,14 @@ end
 function summary.print(say, shown_view, paths, opt)
   local profile = shown_view.profile
   local real = headline.real_time(profile)
-  local processes = headline.processes(profile)
+  local processes = math.max(opt.programs or 1, headline.processes(profile))	-- Containers have equal ids.
   local of = processes > 1 and (" of %d processes"):format(processes) or ""
   say(selfreport.totals(profile), real and (" in %.3f s"):format(real) .. of or "", ", written to ",
       opt.output == "-" and "standard output" or opt.output)
   say_rates(say, profile, shown_view.event.name, paths)
   local children = #paths - 1
   if children > 0 then
-    local named = opt.in_place and ": " .. text.listed(paths, 2, HOTTEST) or ""
+    local named = opt.in_place and ": " .. text.listed(paths, 2, LISTED) or ""
     say(children == 1 and "with the profile of a child" or ("with the profiles of %d children"):format(children), named)
   end
   local lost, lost_text = selfreport.lost(profile)

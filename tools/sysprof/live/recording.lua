@@ -6,6 +6,7 @@
 ----------------------------------------------------------------------------
 
 local limits = require("sysprof.base.limits")
+local processes = require("sysprof.live.processes")
 local programs = require("sysprof.live.programs")
 local requests = require("sysprof.live.requests")
 local system = require("sysprof.base.system")
@@ -13,6 +14,7 @@ local system = require("sysprof.base.system")
 local DONE_SECONDS = limits.DONE_SECONDS	-- A program may search names at the end of its profile.
 local STEP_SECONDS = 1
 local NEARLY, EARLY_SECONDS = 0.99, 0.1	-- What is left of the time that was asked for is worth a line above these.
+local ENDING_SECONDS = 0.5	-- Programs that end close their profiles first.
 
 local recording = {}
 
@@ -45,12 +47,15 @@ function recording.begin(list, values, say)
   return started, refused
 end
 
--- Says of a program that it ended its recording before the time that was asked for, if it did.
-local function say_early(say, program, begun, duration)
-  local seconds = system.now() - begun
-  if seconds > duration * NEARLY or seconds > duration - EARLY_SECONDS then return end
-  say(programs.name(program.facts), requests.has_ended(program) and " ended" or " ended its recording",
-      (" after %.1f of %g s"):format(seconds, duration))
+-- Says which programs ended their recordings before the time that was asked for. list: { program =, seconds = }.
+local function say_early(say, list, duration)
+  local limit = system.now() + ENDING_SECONDS
+  for _, early in ipairs(list) do
+    local program = early.program
+    while not processes.has_ended(program.pid) and system.now() < limit do system.wait({}, 0.01) end
+    say(programs.name(program.facts), processes.has_ended(program.pid) and " ended" or " ended its recording",
+	(" after %.1f of %g s"):format(early.seconds, duration))
+  end
 end
 
 -- Takes what a recording program has sent. Returns whether its recording is over.
@@ -84,7 +89,7 @@ end
 -- Waits until all recordings are over: by themselves, by a signal, or because a program does not answer. signals: an
 -- object of sysprof.cli.interrupts, or nil.
 function recording.follow(list, duration, say, signals)
-  local begun = system.now()
+  local begun, early = system.now(), {}
   local running, stops, limit = {}, nil, duration and system.now() + duration + DONE_SECONDS
   for _, program in ipairs(list) do running[#running + 1] = program end
   while #running > 0 do
@@ -93,8 +98,10 @@ function recording.follow(list, duration, say, signals)
     local ready = system.wait(fds, STEP_SECONDS)
     for i = #running, 1, -1 do
       if ready[running[i].fd] and take(say, running[i]) then
-	local program = table.remove(running, i)
-	if duration and not stops then say_early(say, program, begun, duration) end
+	local program, seconds = table.remove(running, i), system.now() - begun
+	if duration and not stops and seconds < duration * NEARLY and seconds < duration - EARLY_SECONDS then
+	  early[#early + 1] = { program = program, seconds = seconds }
+	end
       end
     end
     if signals and ready[signals.fd] and signals.take() then
@@ -109,6 +116,7 @@ function recording.follow(list, duration, say, signals)
     end
   end
   for _, program in ipairs(stops or {}) do requests.close(program) end
+  say_early(say, early, duration)
 end
 
 return recording

@@ -12,7 +12,7 @@ local uleb = bytes.uleb
 
 -- The largest number of a type. Those below 2^53 are exact, others are rounded.
 local EXACT, WIDE = limits.NUMBER - 1, limits.WIDE_NUMBER
-local LARGEST = { id = EXACT, time = EXACT, age = EXACT, weight = EXACT, size = EXACT, line = EXACT,
+local LARGEST = { id = EXACT, time = EXACT, age = EXACT, line = EXACT,
 		  address = WIDE, counter = WIDE, period = WIDE }
 
 local numbers = {}

@@ -23,8 +23,8 @@ local headline = {}
 function headline.processes(profile)
   local pids, n = {}, 0
   for _, session in ipairs(profile.sessions) do
-    local pid = session.meta.pid or ""
-    if not pids[pid] then pids[pid], n = true, n + 1 end
+    local pid = session.meta.pid
+    if pid and not pids[pid] then pids[pid], n = true, n + 1 end
   end
   return n
 end
