@@ -1,5 +1,5 @@
--- The commands leave room on the Lua stack. In LuaJIT before July 2023, a full one makes compiled code change a
--- number.
+-- The commands and the reader leave room on the Lua stack. In LuaJIT before July 2023, a full one makes compiled code
+-- change a number.
 
 local t = require("tools_test")
 
@@ -61,4 +61,5 @@ print(run("all()") .. " of 201 counts are wrong on a stack that fills")
 t.equal(run("require('sysprof.base.stackroom').call(all)"), "0", "wrong counts with room")
 t.equal(run("local main = function() all() io.write(wrong) return 0 end require('sysprof.cli.command').new('x').run(main, {})"),
 	"0", "wrong counts in a command")
+t.equal(run("require('sysprof.reader').parse(function() all() return nil end)"), "0", "wrong counts in the reader")
 t.finish()

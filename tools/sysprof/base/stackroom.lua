@@ -13,17 +13,17 @@ local USED, FREE = 2500, 5000
 
 local function ignore() end
 
-local function call(f, values, ...)
+local function call(f, a, b, values, ...)
   ignore(unpack(values, 1, FREE))
-  local result = f()	-- No tail call: it would give the slots back.
-  return result
+  local first, second, third = f(a, b)	-- No tail call: it would give the slots back.
+  return first, second, third
 end
 
--- Calls f(), which finds room; returns its result.
-function stackroom.call(f)
+-- Calls f(a, b), which finds room; returns up to three results.
+function stackroom.call(f, a, b)
   local values = {}
   for i = 1, FREE do values[i] = false end
-  return call(f, values, unpack(values, 1, USED))
+  return call(f, a, b, values, unpack(values, 1, USED))
 end
 
 return stackroom

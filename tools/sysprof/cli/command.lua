@@ -65,10 +65,9 @@ function command.new(program, verb)
   -- line, too.
   function self.run(main, args)
     child.ignore_size()
-    local function with_room() return stackroom.call(function() return main(args) end) end
-    local ok, status = xpcall(with_room, function(err)
+    local ok, status = xpcall(stackroom.call, function(err)
       return tostring(err):gsub("[\r\n]+", " ")
-    end)
+    end, main, args)
     if not ok then
       self.say(status:find("interrupted!$") and "interrupted" or "internal error: " .. status)
       status = command.FAILED

@@ -18,6 +18,7 @@ local otherfiles = require("sysprof.read.otherfiles")
 local regular = require("sysprof.base.regular")
 local room = require("sysprof.model.room")
 local sessions = require("sysprof.read.sessions")
+local stackroom = require("sysprof.base.stackroom")
 local tarantool = require("sysprof.read.tarantool")
 
 local reader = {}
@@ -80,7 +81,7 @@ end
 
 -- -- API -------------------------------------------------------------------
 
-local function parse_input(inp, options)
+local function parse_whole(inp, options)
   options = room.shared(options)
   local version, err, is_other = reader.check_prologue(inp)
   local late = not version and chunk_version(inp)
@@ -109,6 +110,10 @@ local function parse_input(inp, options)
   local p = all:finish(offset, inp.err or stream.cut)
   p.version, p.size = version, offset
   return p
+end
+
+local function parse_input(inp, options)
+  return stackroom.call(parse_whole, inp, options)
 end
 
 -- Reads a stream. read(n) returns a string of 1 to n bytes, nil at the end,
@@ -159,9 +164,7 @@ function reader.read(path, options)
   return p, why
 end
 
--- Reads several files into one profile. Returns it, or nil, a message and the
--- file that it is about.
-function reader.read_all(paths, options)
+local function read_paths(paths, options)
   local all, add
   options = room.shared(options)
   for i, path in ipairs(paths) do
@@ -183,6 +186,12 @@ function reader.read_all(paths, options)
     end
   end
   return all
+end
+
+-- Reads several files into one profile. Returns it, or nil, a message and the
+-- file that it is about.
+function reader.read_all(paths, options)
+  return stackroom.call(read_paths, paths, options)
 end
 
 return reader
