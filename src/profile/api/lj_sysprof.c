@@ -192,6 +192,7 @@ int lj_sysprof_joinvm(global_State *g)
 
 /* -- Collection -------------------------------------------------------------- */
 
+/* Does the profile want a collection now? If so, write the names of functions that it may free. */
 static int wants_collection(global_State *g)
 {
   Profile *p;
@@ -199,6 +200,7 @@ static int wants_collection(global_State *g)
   lj_process_lock();
   p = lj_registry_of(g);
   wants = p && profile_isrunning(p) && p->opt.gc && lj_vmgate_isours(&p->gate);
+  if (wants) lj_vmprofile_dump(p); /* If that fails, so does the stop. */
   lj_process_unlock();
   return wants;
 }
