@@ -56,6 +56,20 @@ t.equal(kinds({ F.cbound, A, F.cbound, BB, F.trace(2, 9) }, 100, { no_host = tru
 t.equal(kinds({ F.cbound, A, BB, F.trace(1, 1) }, 100, { lines = true, traces = true }),
 	"main a [trace 1] b+", "--lines --traces")
 
+-- -- Lines and functions agree ---------------------------------------------
+
+-- Of three calls of b in one line, the last one is compiled.
+local recursion = assert(reader.parse_string(stream(function(b)
+  b:stack(1, { F.cbound, A, BB, BB, BB, F.trace(1, 1) }):sample(1, 100)
+  b:stack(2, { F.cbound, A, BB }):sample(2, 100)
+end)))
+local by_line = require("sysprof.show.linecosts").count(view.new(recursion), false, function(chunk) return chunk end)
+t.equal(by_line["@x"].rows[2].total, 2, "a recursion: total")
+t.equal(by_line["@x"].rows[2].compiled, 1, "a recursion: compiled")
+local rows = {}
+require("sysprof.top").render(view.new(recursion), function(text) rows[#rows + 1] = text end)
+t.contains(table.concat(rows), " 50.0  b (x:2)", "a recursion: the function")
+
 -- -- Formats ---------------------------------------------------------------
 
 local mixed = stream(function(b)

@@ -13,13 +13,11 @@ local LFUNC = G.SPF_FRAME_LFUNC
 local linecosts = {}
 
 local function new_row()
-  return { self = 0, total = 0, compiled = 0, stamp = 0 }
+  return { self = 0, total = 0, compiled = 0, stamp = 0, compiled_stamp = 0 }
 end
 
 local function add_total(row, v, stamp)
-  if row.stamp == stamp then return false end
-  row.stamp, row.total = stamp, row.total + v
-  return true
+  if row.stamp ~= stamp then row.stamp, row.total = stamp, row.total + v end
 end
 
 -- Returns { chunk=, self=, total=, rows= } by chunk name, and the sum of all samples. rows are { self=, total=,
@@ -54,7 +52,10 @@ function linecosts.count(view, charged, key_of)
       if type(frame) == "number" then file, row = rows_of(math.abs(frame)) end
       if row then
 	add_total(file, v, stamp)
-	if add_total(row, v, stamp) and frame < 0 then row.compiled = row.compiled + v end
+	add_total(row, v, stamp)
+	if frame < 0 and row.compiled_stamp ~= stamp then	-- An interpreted call of a recursion may come first.
+	  row.compiled_stamp, row.compiled = stamp, row.compiled + v
+	end
       end
       local is_lua = type(frame) == "number" and all.kind[math.abs(frame)] == LFUNC and
 		     not p:is_builtin(all.payload[math.abs(frame)])
