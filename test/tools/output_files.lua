@@ -141,6 +141,13 @@ if t.shell("setpriv --reuid=65534 --clear-groups true") == 0 then
   t.equal(t.read_file("victim"), "new text", "a link of one's own: where it leads")
 end
 
+-- A pipe has its reader, or gets one within ten seconds.
+t.shell("rm -rf out; mkdir out; mkfifo out/pipe.txt; (sleep 1; exec cat out/pipe.txt >got.txt) & true")
+t.equal(outfile.write("out/pipe.txt", produce), true, "a pipe that is read later")
+t.wait_until("the pipe's reader has all", function() return t.content("got.txt") == "new text" end)
+t.equal(select(2, outfile.write("out/pipe.txt", produce)),
+	"cannot write out/pipe.txt: nobody reads it; expected a reader within 10 s", "a pipe that nobody reads")
+
 -- Known before any work.
 if t.shell("setpriv --reuid=65534 --clear-groups true") == 0 then
   t.shell("rm -f out/*; chmod 755 . out; echo 'samples 1' >out/x.txt; chmod 644 out/x.txt")

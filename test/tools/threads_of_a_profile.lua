@@ -62,7 +62,7 @@ local p = read({ two_sessions() }, { timeline = true })
 t.equal(p:problem_text(), nil, "two sessions")
 t.equal(rows_by_thread(p), "5 " .. CLEAN .. " (71)\n3 main (70)", "top")
 local out = render(p, "top", {})
-t.contains(out, "samples            8, 0.008 s of CPU time, 2 threads\n", "top: samples")
+t.contains(out, "samples            8, 0.010 s of CPU time, 2 threads\n", "top: samples")
 t.contains(out, "event cpu          8 samples, 0.008 s of 0.010 s (80.0%) of CPU time; " ..
   "1000 samples a second asked, 800.0 got; by ctimer\n", "top: event")
 t.contains(out, "handler            5.0 us mean, 99% below 7.1 us (the largest of 2 sessions), " ..

@@ -8,6 +8,7 @@ ffi.cdef [[
 int open(const char *, int, ...);
 int openat(int, const char *, int, ...);
 int close(int);
+int fcntl(int, int, ...);
 ssize_t read(int, void *, size_t);
 ssize_t write(int, const void *, size_t);
 int isatty(int);
@@ -41,7 +42,7 @@ local WAIT_SECONDS = 3600		-- Seconds.
 
 -- For x86-64 and arm64.
 local system = {
-  EPERM = 1, ENOENT = 2, EINTR = 4, EAGAIN = 11, EACCES = 13, ECONNRESET = 104,
+  EPERM = 1, ENOENT = 2, EINTR = 4, ENXIO = 6, EAGAIN = 11, EACCES = 13, ECONNRESET = 104,
   O_WRONLY = 1, O_CREAT = 0x40, O_EXCL = 0x80, O_NOCTTY = 0x100, O_NONBLOCK = 0x800, O_CLOEXEC = 0x80000,
   O_PATH = 0x200000,
   O_DIRECTORY = ffi.arch == "arm64" and 0x4000 or 0x10000, O_NOFOLLOW = ffi.arch == "arm64" and 0x8000 or 0x20000,

@@ -9,7 +9,6 @@ local system = require("sysprof.base.system")
 
 ffi.cdef [[
 int mkstemp(char *);
-int fcntl(int, int, ...);
 ]]
 
 local F_SETFD, FD_CLOEXEC = 2, 1

@@ -37,6 +37,8 @@ local AT_FDCWD, AT_SYMLINK_FOLLOW = -100, 0x400
 local SIG_SETMASK = system.SIG_SETMASK
 local NEW_MODE, PROFILE_MODE = 438, 384	-- rw-rw-rw-, less the umask; rw-------.
 local SHARED = 514		-- Of a folder: all users may write, and the sticky bit.
+local F_SETFL = 4
+local READER_SECONDS, LOOK_SECONDS = 10, 0.05	-- For a pipe's reader, and between two looks.
 local HEAD = 4096		-- Bytes that show who wrote a file.
 local BLOCK = 2^16		-- Bytes that are written at once.
 local ROOT = 0
@@ -223,13 +225,29 @@ local function fill_named(fd, folder, new, produce)
   return failed
 end
 
--- Writes to a device or a pipe at a place. It may wait.
-local function write_directly(path, place, produce)
-  local fd = C.open(("/proc/self/fd/%d"):format(place), system.O_WRONLY + system.O_CLOEXEC)
+-- Opens a device or a pipe at a place. Returns a descriptor, or one below 0.
+local function open_directly(path, place)
+  local flags = system.O_WRONLY + system.O_NONBLOCK + system.O_CLOEXEC
+  local fd = C.open(("/proc/self/fd/%d"):format(place), flags)
   if fd < 0 and ffi.errno() == system.ENOENT then	-- There is no procfs.
-    fd = C.open(path, system.O_WRONLY + system.O_NOFOLLOW + system.O_CLOEXEC)
+    fd = C.open(path, flags + system.O_NOFOLLOW)
+  end
+  return fd
+end
+
+-- Writes to a device or a pipe at a place. It may wait, for a pipe's reader only so long.
+local function write_directly(path, place, produce)
+  local enough = system.now() + READER_SECONDS
+  local fd = open_directly(path, place)
+  while fd < 0 and ffi.errno() == system.ENXIO and system.now() < enough do
+    system.wait({}, LOOK_SECONDS)
+    fd = open_directly(path, place)
+  end
+  if fd < 0 and ffi.errno() == system.ENXIO then
+    return ("nobody reads it; expected a reader within %d s"):format(READER_SECONDS)
   end
   if fd < 0 then return files.reason() end
+  C.fcntl(fd, F_SETFL, ffi.cast("int", 0))	-- From now on, writing waits.
   local ok, failed = pcall(fill_descriptor, fd, produce)
   system.close(fd)
   if not ok then error(failed, 0) end

@@ -27,10 +27,12 @@ local function render(paths, opt)
   elseif st and st.size == 0 and not paths[2] then
     return nil, "no profile: the script ended before the profile began", true
   end
-  local profile, err = reader.read_all(paths, { timeline = renderer.needs_timeline,
+  local profile, err, which = reader.read_all(paths, { timeline = renderer.needs_timeline,
 						activity = renderer.needs_activity,
 						progress = progress.new() })
-  if not profile then return nil, "the profile is missing: " .. err end
+  if not profile then
+    return nil, ("the profile%s is missing: %s"):format(which:find("^/proc/") and "" or " " .. which, err)
+  end
   if not profile.complete and profile:totals() == 0 and summary.is_full(paths[1]) then
     return nil, "no samples: the disk of the profile is full", true
   end

@@ -36,7 +36,7 @@ end
 -- Returns why there are few samples or none, and what shows more; or nil.
 local function advice(profile, opt)
   local e = events.list(profile)[1]
-  local real, cpu = headline.real_time(profile), headline.cpu_time(profile)
+  local real, cpu = headline.real_time(profile), selfreport.cpu_time(profile)
   local is_cpu = e and units.of(e.unit).is_cpu and not e.parts
   local samples = profile:totals()
   if is_cpu and real and real > QUIET_SECONDS and cpu and cpu < IDLE * real then

@@ -9,6 +9,7 @@ local headline = require("sysprof.show.headline")
 local labels = require("sysprof.model.labels")
 local limits = require("sysprof.base.limits")
 local rows = require("sysprof.formats.rows")
+local selfreport = require("sysprof.show.selfreport")
 local text = require("sysprof.base.text")
 local view = require("sysprof.show.view")
 
@@ -109,7 +110,7 @@ function methods:add(key, profile)
   local by_state = shown_by("vmstate")
   add_rows(self.tables.vmstate, (rows.count(by_state)))
   add_samples(self, by_state)
-  local real, cpu = headline.real_time(profile) or 0, headline.cpu_time(profile)
+  local real, cpu = headline.real_time(profile) or 0, selfreport.cpu_time(profile)
   local its = self.programs[key] or { cpu = 0, real = 0, threads = 0 }
   its.cpu, its.real, its.threads = cpu and its.cpu + cpu, its.real + real, math.max(its.threads, #profile.sessions)
   self.programs[key] = its

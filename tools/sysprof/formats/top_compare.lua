@@ -7,6 +7,7 @@
 
 local headline = require("sysprof.show.headline")
 local rows = require("sysprof.formats.rows")
+local selfreport = require("sysprof.show.selfreport")
 local sort = require("sysprof.base.sort")
 local text = require("sysprof.base.text")
 
@@ -118,7 +119,7 @@ local function write_head(view, list, write)
   for _, line in ipairs(headline.short(base, view.options.base_title or "", "base")) do put(line[1], line[2]) end
   for _, line in ipairs(headline.short(profile, view.options.title or "", "profile")) do put(line[1], line[2]) end
   both("real time", headline.real_time(base), headline.real_time(profile))
-  both("CPU time", headline.cpu_time(base), headline.cpu_time(profile))
+  both("CPU time", selfreport.cpu_time(base), selfreport.cpu_time(profile))
   put("sampled", change_text(list.base_sum, list.sum, function(v) return view:amount_text(v) end))
   put("gone", only_text(view, list, "base_total", "total"))
   put("new", only_text(view, list, "total", "base_total"))

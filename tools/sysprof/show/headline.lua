@@ -40,16 +40,9 @@ function headline.real_time(profile)
   return sum
 end
 
--- Returns the CPU time of a profile in seconds, also of what has no sample; nil if it is not known.
-function headline.cpu_time(profile)
-  for _, e in ipairs(events.list(profile)) do
-    if units.of(e.unit).is_cpu and not e.parts then return (e.total or e.weight) / 1e6 end
-  end
-end
-
 -- Returns what a profile spans: times and threads.
 function headline.times(profile)
-  local parts, real, cpu = {}, headline.real_time(profile), headline.cpu_time(profile)
+  local parts, real, cpu = {}, headline.real_time(profile), selfreport.cpu_time(profile)
   local processes = headline.processes(profile)
   local of = processes > 1 and (" of %d processes"):format(processes) or ""
   if real then parts[1] = ("%.3f s%s"):format(real, of) end

@@ -293,17 +293,24 @@ function selfreport.samples(e)
   return unit.varies and ("%.0f (%s)"):format(e.samples, unit.total(e.weight)) or number(e.samples)
 end
 
+-- Returns the CPU time of a profile in seconds, also of what has no sample; nil if it is not known.
+function selfreport.cpu_time(profile)
+  for _, e in ipairs(events.list(profile)) do
+    if units.of(e.unit).is_cpu and not e.parts then return (e.total or e.weight) / 1e6 end
+  end
+end
+
 -- Returns the number of samples and the CPU time, as a text. Without CPU time, bytes or real
 -- time of the first event; not if unnamed. Of a sum, unless unnamed, its real time by state.
 function selfreport.totals(profile, unnamed)
-  local samples, us, no_time = profile:totals()
+  local samples, cpu = profile:totals(), selfreport.cpu_time(profile)
   local s = unnamed and number(samples) or text.plural(samples, "sample")
   local e = events.list(profile)[1]
   local unit = e and units.of(e.unit)
   if e and e.parts and not unnamed then
     return ("%s, %s%s%s"):format(s, unit.total(e.weight), unit.of, states_text(profile, e))
   end
-  if not no_time then return s .. (", %.3f s of CPU time"):format(us / 1e6) end
+  if cpu then return s .. (", %.3f s of CPU time"):format(cpu) end
   if unnamed or not e or not unit.varies then return s end
   return ("%s, %s of %s"):format(s, unit.total(e.weight), e.name)
 end
