@@ -171,7 +171,8 @@ t.with_file(alloc, function(path)
     local _, err
     status, _, err = t.parse(("--weight=event --diff=%s %s"):format(other, path))
     t.equal(status, 1, "bytes against occurrences: status")
-    t.contains(err, "event 'page-faults' and event 'alloc' have different units", "bytes against occurrences")
+    t.contains(err, "event 'page-faults' and event 'alloc' have different units; the profiles have no event in common",
+	       "bytes against occurrences")
   end)
 end)
 

@@ -8,6 +8,7 @@ local G = require("sysprof.base.grammar")
 local annotate = require("sysprof.formats.annotate")
 local command = require("sysprof.cli.command")
 local endings = require("sysprof.cli.endings")
+local events = require("sysprof.model.events")
 local files = require("sysprof.base.files")
 local headline = require("sysprof.show.headline")
 local hotlines = require("sysprof.formats.hotlines")
@@ -15,6 +16,7 @@ local outfile = require("sysprof.cli.outfile")
 local progress = require("sysprof.cli.progress")
 local reader = require("sysprof.read.reader")
 local selfreport = require("sysprof.show.selfreport")
+local text = require("sysprof.base.text")
 local top_waits = require("sysprof.formats.top_waits")
 local view = require("sysprof.show.view")
 local viewspecs = require("sysprof.cli.viewspecs")
@@ -114,6 +116,17 @@ local function read(say, paths, shown, opt)
   return shown_view
 end
 
+-- Returns what to say of the events that two profiles have in common.
+local function common_events(a, b)
+  local is_in_a, list = {}, {}
+  for _, e in ipairs(events.list(a)) do is_in_a[e.name] = true end
+  for _, e in ipairs(events.list(b)) do
+    if is_in_a[e.name] then list[#list + 1] = text.clean(e.name) end
+  end
+  if #list == 0 then return "the profiles have no event in common" end
+  return "choose an event of both by --event: " .. table.concat(list, ", ")
+end
+
 -- Reads, renders and warns. Returns the status.
 local function show(say, paths, opt)
   local shown = name_of(paths[1])
@@ -124,8 +137,8 @@ local function show(say, paths, opt)
   local base_view = shown_view and opt.diff and read(say, { opt.diff }, name_of(opt.diff), opt)
   if not shown_view or (opt.diff and not base_view) then return command.FAILED end
   if base_view and base_view.unit ~= shown_view.unit then
-    say(("%s: event '%s' and event '%s' have different units; choose an event of both by --event")
-	:format(name_of(opt.diff), base_view.event.name, shown_view.event.name))
+    say(("%s: event '%s' and event '%s' have different units; %s"):format(name_of(opt.diff), base_view.event.name,
+      shown_view.event.name, common_events(base_view.profile, shown_view.profile)))
     return command.FAILED
   end
   opt.title = opt.title or shown_view:default_title(shown)

@@ -9,8 +9,9 @@ local units = require("sysprof.model.units")
 
 local memory = {}
 
--- Appends lines of what is left: what it stands for, and the rest of what the VM holds.
-function memory.add_left(list, e, whole)
+-- Returns what is left, as a text: the samples, what they stand for, and what the VM holds. They are drawn, so they may
+-- stand for more than it holds.
+function memory.left_text(e, whole)
   local unit, held = units.of(e.unit), whole and e.total
   local s = text.plural(e.samples, "sample") .. ", " .. unit.total(e.weight)
   if held then s = s .. (" of %s that the VM holds"):format(unit.total(held)) end
@@ -19,7 +20,13 @@ function memory.add_left(list, e, whole)
   if #e.periods == 1 and e.periods[1] > 0 then
     s = ("%s; one in %s"):format(s, unit.period(e.periods[1]))
   end
-  list[#list + 1] = { "event " .. e.name, s }
+  return s
+end
+
+-- Appends lines of what is left, and of the rest of what the VM holds.
+function memory.add_left(list, e, whole)
+  local unit, held = units.of(e.unit), whole and e.total
+  list[#list + 1] = { "event " .. e.name, memory.left_text(e, whole) }
   if held then
     local rest = held - e.weight
     list[#list + 1] = { e.name .. ": the rest",

@@ -213,6 +213,7 @@ local START_US = 10000		-- An event takes less to begin.
 -- Returns what was sampled of an event, and how often.
 function selfreport.event_text(profile, e)
   if events.never_began(e) then return "not recorded" end
+  if e.of then return memory.left_text(e, profile.whole) end
   local s = sums_text(e, profile.whole)
   if e.parts then return s .. states_text(profile, e) end
   local rate = selfreport.rate_text(profile, e)
