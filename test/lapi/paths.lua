@@ -60,6 +60,13 @@ t.equal(r[3], ENOSPC, "/dev/full: errno")
 t.equal(select(2, sysprof.stop()), "profiler is not running", "/dev/full: not started")
 t.equal(sysprof.report().samples, 0, "/dev/full: no samples")
 
+-- A new file into which nothing could be written goes.
+t.shell("rm -f grows.bin")
+local _, out = t.shell(("(ulimit -f 0; '%s' -e \"local _, why = misc.sysprof.start { mode = 'C', path = 'grows.bin' } " ..
+  "io.stdout:write(why) \" | cat; exit)"):format(t.luajit))
+t.contains(out, "grows.bin: File too large", "a file that may not grow")
+t.ok(not io.open("grows.bin"), "a file that may not grow: it goes")
+
 -- A start that is refused does not touch the file.
 t.write_file("kept.bin", "kept")
 t.equal(sysprof.start({ mode = "D" }), true, "start")

@@ -247,7 +247,8 @@ static int file_release(OpenFile *f)
   int fd = -1, last, remembered = 0, err = 0;
   list_lock();
   last = (--f->users == 0);
-  if (last && f->created && !f->begun && f->process == files_process)
+  if (last && f->created && !__atomic_load_n(&f->written, __ATOMIC_RELAXED) &&
+      f->process == files_process)
     lj_outfile_remove(f->path, f->how, f->dev, f->ino);
   if (last || f->process != files_process) {
     fd = file_leave(f, &err);
