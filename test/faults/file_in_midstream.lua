@@ -2,6 +2,7 @@
 -- TIMEOUT: 900
 
 local faults = require("faults")
+local shell_status = require("shell_status")
 
 for _, scenario in ipairs { "wall", "threads" } do
   faults.happens { title = "file renamed", scenario = scenario,
@@ -45,7 +46,7 @@ faults.happens { title = "pipe whose reader does not read", scenario = "wall", p
 
 -- -- A full disk -----------------------------------------------------------
 
-if os.execute("mkdir -p full && mount -t tmpfs -o size=160k tmpfs full 2>/dev/null") == 0 then
+if shell_status("mkdir -p full && mount -t tmpfs -o size=160k tmpfs full 2>/dev/null") == 0 then
   faults.happens { title = "disk full", scenario = "wall", path = "full/p.bin", errno = "ENOSPC",
 		   after = "; status=$?; cp full/p.bin .; exit $status", code = UNTIL_LOST }
   os.execute("umount full")

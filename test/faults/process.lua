@@ -3,6 +3,7 @@
 -- TIMEOUT: 900
 
 local faults = require("faults")
+local shell_status = require("shell_status")
 
 -- It may be continued before it has stopped: so that is done until it has ended.
 for _, scenario in ipairs { "wall", "cpu", "task", "threads", "fork" } do
@@ -17,7 +18,7 @@ end
 
 -- The freezer of control groups, which the process does not notice.
 local FREEZE = [[sh "$SYSPROF_SOURCE/test/lib/freeze.sh"]]
-local can = os.execute("sleep 60 & " .. FREEZE .. " $! 1; status=$?; kill $!; exit $status") / 256
+local can = shell_status("sleep 60 & " .. FREEZE .. " $! 1; status=$?; kill $!; exit $status")
 if can == 0 then
   for _, scenario in ipairs { "wall", "cpu", "task", "threads" } do
     faults.happens { title = "frozen by its control group", scenario = scenario, before = "rm -f frozen;",
@@ -35,7 +36,7 @@ else
   print("no control group can be made that freezes: " .. (can == 77 and "it is not allowed" or "status " .. can))
 end
 
-if os.execute("strace -o /dev/null true >/dev/null 2>&1") == 0 then
+if shell_status("strace -o /dev/null true >/dev/null 2>&1") == 0 then
   for _, scenario in ipairs { "wall", "task", "threads", "fork" } do
     faults.happens { title = "`strace -f`", scenario = scenario, before = "strace -f -o trace.out env" }
   end

@@ -3,6 +3,7 @@
 -- TIMEOUT: 900
 
 local faults = require("faults")
+local shell_status = require("shell_status")
 
 -- Shell code in front of the program, in a mount namespace of its own: first is done
 -- before it, last behind it.
@@ -12,7 +13,7 @@ end
 
 -- Is it possible here? If not, prints the reason.
 local function can(what, command)
-  local ok = os.execute("LC_ALL=C " .. command .. " >message 2>&1") == 0
+  local ok = shell_status("LC_ALL=C " .. command .. " >message 2>&1") == 0
   if not ok then print(("not allowed here: %s: %s"):format(what, io.open("message"):read("*l"))) end
   return ok
 end

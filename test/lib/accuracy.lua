@@ -19,6 +19,7 @@ local ffi = require("ffi")
 local G = require("sysprof.grammar")
 local programs = require("accuracy_programs")
 local reader = require("sysprof.reader")
+local shell_status = require("shell_status")
 
 local accuracy = {}
 
@@ -257,7 +258,7 @@ function accuracy.test(name)
     os.exit(why and 1 or 0)
   end
   for i = 1, ATTEMPTS do
-    if os.execute(("SYSPROF_ACCURACY_ATTEMPT=%d '%s' '%s'"):format(i,
+    if shell_status(("SYSPROF_ACCURACY_ATTEMPT=%d '%s' '%s'"):format(i,
 		   os.getenv("LUAJIT"), arg[0])) == 0 then
       return
     end

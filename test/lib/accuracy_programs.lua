@@ -31,6 +31,7 @@ local ffi = require("ffi")
 local util = require("jit.util")
 local vmdef = require("jit.vmdef")
 local G = require("sysprof.grammar")
+local shell_status = require("shell_status")
 
 local programs = {}
 
@@ -122,7 +123,7 @@ function programs.jon() return serial_lua(G.SPF_VMST_TRACE) end
 local function c_library()
   local source = os.getenv("SYSPROF_SOURCE") .. "/test/lib/accuracy_payload.c"
   local include = os.getenv("SYSPROF_BUILD") .. "/include/luajit-2.1"
-  assert(os.execute(("cc -O2 %s -shared -fPIC -I'%s' -o accuracy_payload.so '%s'")
+  assert(shell_status(("cc -O2 %s -shared -fPIC -I'%s' -o accuracy_payload.so '%s'")
     :format(os.getenv("CFLAGS") or "", include, source)) == 0, "cc failed")
   return "./accuracy_payload.so"
 end

@@ -9,6 +9,7 @@
 
 local programs = require("check_programs")
 local reader = require("sysprof.reader")
+local shell_status = require("shell_status")
 
 local build = os.getenv("SYSPROF_BUILD")
 local ATTEMPTS = 3
@@ -40,8 +41,8 @@ local function run(program, luajit, options, profiled)
   local variable = profiled and ("LUAJIT_SYSPROF='%s'"):format(PROFILE:format(here)) or ""
   local command = ("cd '%s' && %s timeout %d '%s' %s %s >'%s/out' 2>'%s/err'"):format(
     program.cwd or ".", variable, LIMIT, luajit, options, program.command, here, here)
-  local status = os.execute(command)
-  return { status = status / 256, out = read("out"), err = read("err") }
+  local status = shell_status(command)
+  return { status = status, out = read("out"), err = read("err") }
 end
 
 -- Counts the samples of the written profiles, and removes the files.

@@ -12,6 +12,7 @@
 
 local coverage = require("coverage")
 local reader = require("sysprof.reader")
+local shell_status = require("shell_status")
 
 local faults = {}
 
@@ -73,7 +74,7 @@ local function run(scenario, fault)
   local command = ("FAULT='%s %s %s' FAULT_LOG=log LIMITS='%s' timeout -s ABRT %d '%s' '%s' %s %s outcome.lua %s >out 2>err")
     :format(fault.call, fault.nth or 1, faults.errno[fault.errno], fault.limits or "", TIMEOUT, faulty,
       program, scenario, fault.path or "p.bin", fault.code and "'" .. fault.code .. "'" or "")
-  local status = os.execute(("rm -f p.bin* outcome.lua log; %s %s %s %s"):format(
+  local status = shell_status(("rm -f p.bin* outcome.lua log; %s %s %s %s"):format(
     fault.old and "mv old p.bin;" or "", fault.before or "", command, fault.after or ""))
   local outcome = loadfile("outcome.lua")
   local calls, failures = log_numbers(read_file("log"))
@@ -370,7 +371,7 @@ end
 
 -- Judges a killed program: the reader reads its file up to the cut.
 function faults.judge_ended(what, status)
-  if status ~= what.status * 256 then return ("status %d"):format(status) end
+  if status ~= what.status then return ("status %d"):format(status) end
   local p, err = reader.parse_string(read_file("p.bin") or "")
   if not p then return err end
   if p.complete then return "the reader does not report the missing end" end

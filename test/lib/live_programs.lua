@@ -5,6 +5,7 @@
 local ffi = require("ffi")
 local server = require("live_server")
 local t = require("tools_test")
+local shell_status = require("shell_status")
 
 ffi.cdef [[
 unsigned int getuid(void);
@@ -89,7 +90,7 @@ function programs.status()
 end
 
 function programs.is_live(pid, user)
-  return os.execute(("test -S /tmp/.luajit-sysprof-%d/%d"):format(user or programs.uid, pid)) == 0
+  return shell_status(("test -S /tmp/.luajit-sysprof-%d/%d"):format(user or programs.uid, pid)) == 0
 end
 
 -- Starts a live script; returns its PID. If it calls up(), it has done so by then. arguments: its own. user: its user, if not
@@ -108,14 +109,14 @@ end
 -- Starts a script of the current folder in namespaces of its own. Its /tmp hides files of this test. Returns its PID, or nil
 -- where this is not allowed.
 function programs.start_in_a_box(name)
-  if not programs.is_root or os.execute("unshare --pid --mount-proc --mount --fork true 2>/dev/null") ~= 0 then
+  if not programs.is_root or shell_status("unshare --pid --mount-proc --mount --fork true 2>/dev/null") ~= 0 then
     return print("skipped: a program in namespaces of its own, which root may make")
   end
   local outer = programs.spawn(("unshare --pid --mount --mount-proc --fork sh -c 'exec 3<%s 4<%s && " ..
     "mount -t tmpfs none /tmp && LUAJIT_SYSPROF=live exec /proc/self/fd/3 - <&4' >box.out 2>&1"):format(t.luajit, name))
   local inner = t.wait_until("a program in a box", function()
     local pid = t.content(("/proc/%d/task/%d/children"):format(outer, outer)):match("%d+")
-    return pid and os.execute(("test -S /proc/%s/root/tmp/.luajit-sysprof-0/1"):format(pid)) == 0 and tonumber(pid)
+    return pid and shell_status(("test -S /proc/%s/root/tmp/.luajit-sysprof-0/1"):format(pid)) == 0 and tonumber(pid)
   end)
   server.adopt(inner)
   return inner
@@ -123,7 +124,7 @@ end
 
 -- Returns whether root can run programs as another user here.
 function programs.can_be_user(uid)
-  if programs.is_root and os.execute(("setpriv --reuid=%d true 2>/dev/null"):format(uid)) == 0 then return true end
+  if programs.is_root and shell_status(("setpriv --reuid=%d true 2>/dev/null"):format(uid)) == 0 then return true end
   print(("skipped: programs of user %d, which root may start"):format(uid))
   return false
 end

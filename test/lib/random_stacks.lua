@@ -8,6 +8,7 @@
 local legal_stacks = require("legal_stacks")
 local random_program = require("random_program")
 local t = require("tools_test")
+local shell_status = require("shell_status")
 
 local random_stacks = {}
 
@@ -77,7 +78,7 @@ function random_stacks.run(seed, seconds, keep)
     local number = seed + programs
     local setting = SETTINGS[number % #SETTINGS + 1]
     local folder = ("%s/%d"):format(keep, number)
-    assert(os.execute("mkdir " .. quoted(folder)) == 0, "cannot make a folder")
+    assert(shell_status("mkdir " .. quoted(folder)) == 0, "cannot make a folder")
     local wrong, results = run_program(folder, number, setting)
     programs = programs + 1
     add_results(sums, results)

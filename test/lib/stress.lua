@@ -7,6 +7,7 @@
 
 local coverage = require("coverage")
 local workloads = require("workloads")
+local shell_status = require("shell_status")
 
 local INTERVAL_MS = 0.1
 local BROKEN_MAX = 0.001	-- Share of the samples with an incomplete stack.
@@ -50,7 +51,7 @@ local function judge(w, path, report)
     fail("%s: too few complete stacks, for example", w.name)
     coverage.dump(p, 5)
   end
-  if os.execute(("%s '%s' >/dev/null"):format(parser, path)) ~= 0 then
+  if shell_status(("%s '%s' >/dev/null"):format(parser, path)) ~= 0 then
     fail("%s: the reader's status", w.name)
   end
 end

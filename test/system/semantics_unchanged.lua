@@ -3,6 +3,7 @@
 -- optimisation, compiled at once, and with a collector that always runs.
 -- TIMEOUT: 600
 
+local shell_status = require("shell_status")
 local build, source = os.getenv("SYSPROF_BUILD"), os.getenv("SYSPROF_SOURCE")
 
 local RUN = source .. "/test/lib/semantics_run.lua"
@@ -44,7 +45,7 @@ end
 local function run(luajit, jit, collector, profile)
   local command = ("'%s' %s '%s' %g %s %s >out 2>err"):format(luajit, jit, RUN,
     profile and SECONDS or 0, collector, profile and '"' .. profile .. '"' or "")
-  local status = os.execute(command)
+  local status = shell_status(command)
   if status ~= 0 then
     fail("status %d of: %s\n%s", status, command, read("err"))
     return

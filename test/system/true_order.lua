@@ -4,6 +4,7 @@
 local ffi = require("ffi")
 local reader = require("sysprof.reader")
 local view = require("sysprof.view")
+local shell_status = require("shell_status")
 
 jit.off()
 
@@ -48,7 +49,7 @@ local function compile()
   local file = assert(io.open("burn.c", "w"))
   file:write(C_SOURCE)
   file:close()
-  assert(os.execute("cc -O2 -fno-omit-frame-pointer -shared -fPIC " ..
+  assert(shell_status("cc -O2 -fno-omit-frame-pointer -shared -fPIC " ..
 		    (os.getenv("CFLAGS") or "") .. " -o libburn.so burn.c") == 0,
 	 "cc failed")
   ffi.cdef([[

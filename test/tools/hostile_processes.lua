@@ -6,6 +6,7 @@ local json = require("json_decode")
 local programs = require("live_programs")
 local server = require("live_server")
 local t = require("tools_test")
+local shell_status = require("shell_status")
 
 local try = programs.try
 
@@ -92,15 +93,15 @@ print(library.of_all({ { folder = "/proc/%d" } })[1])' ]]):format(t.luajit, t.so
 end
 
 -- Its /tmp is a folder of root.
-if os.execute("unshare --mount true 2>/dev/null") == 0 then
+if shell_status("unshare --mount true 2>/dev/null") == 0 then
   os.execute("mkdir -p roots/.luajit-sysprof-65534 && chmod 755 roots && cd roots/.luajit-sysprof-65534 && chown 65534 . && chmod 700 .")
   local pid = programs.spawn(("unshare --mount sh -c 'mount --bind roots /tmp && LUAJIT_SYSPROF=live exec setpriv " ..
     "--reuid=65534 %s -e \"while true do os.getenv(1) end\"' >roots.out 2>&1"):format(t.luajit))
   t.wait_until("live below a folder of root", function()
-    return os.execute("ls roots/.luajit-sysprof-65534/* >/dev/null 2>&1") == 0
+    return shell_status("ls roots/.luajit-sysprof-65534/* >/dev/null 2>&1") == 0
   end)
   programs.says("perf-map " .. pid, 1, "the folder is no temporary folder of the program's user")
-  t.equal(os.execute("ls roots/perf-* 2>/dev/null"), 512, "no map in a folder of root")
+  t.equal(shell_status("ls roots/perf-* 2>/dev/null"), 2, "no map in a folder of root")
   server.stop { pid }
 else
   print("skipped: a /tmp that is a folder of root, which needs mount namespaces")
@@ -108,7 +109,7 @@ end
 
 -- Its /tmp never answers.
 local runner = ("'%s' '%s/test/lib/hung_files.lua' /tmp \"$PWD/ready\" "):format(t.luajit, t.source)
-if os.execute(("unshare --mount true 2>/dev/null && test -c /dev/fuse")) ~= 0 then
+if shell_status(("unshare --mount true 2>/dev/null && test -c /dev/fuse")) ~= 0 then
   print("skipped: a file system that never answers, which needs /dev/fuse")
   programs.finish()
 end

@@ -5,6 +5,7 @@
 local programs = require("live_programs")
 local server = require("live_server")
 local t = require("tools_test")
+local shell_status = require("shell_status")
 
 local start, try = programs.start, programs.try
 
@@ -107,7 +108,7 @@ do
   t.contains(s, '{"format":"sysprof dump","version":1,"processes":[', "JSON: head")
   t.contains(s, '"state":"waiting","waits_for":"clock_nanosleep"', "JSON: a wait")
   t.contains(s, '"coroutines":21', "JSON: coroutines")
-  if os.execute("command -v python3 >/dev/null") ~= 0 then
+  if shell_status("command -v python3 >/dev/null") ~= 0 then
     print("skipped: JSON in Python, which is not installed")
   else
     local status, out, err = t.shell([[python3 -c "

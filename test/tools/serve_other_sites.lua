@@ -7,6 +7,7 @@ local live_server = require("live_server")
 local pprof = require("pprof_decode")
 local programs = require("live_programs")
 local t = require("tools_test")
+local shell_status = require("shell_status")
 
 os.execute("rm -rf ./* && mkdir state home")
 local here = assert(io.popen("pwd")):read("*l")
@@ -219,7 +220,7 @@ if programs.can_be_user(65534) then
   os.execute("chown 65534 home && rm -rf home/.local")
   server = serve(("XDG_STATE_HOME= HOME='%s/home' "):format(here))
   t.contains(t.content(server.log), "the next start has another token: " .. here .. "/home belongs to another user", "root in a home of a user")
-  t.equal(os.execute("test -e home/.local"), 256, "root makes nothing there")
+  t.equal(shell_status("test -e home/.local"), 1, "root makes nothing there")
   client.stop(server)
 end
 

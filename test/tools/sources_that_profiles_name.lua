@@ -3,6 +3,7 @@
 
 local B = require("stream_builder")
 local t = require("tools_test")
+local shell_status = require("shell_status")
 local F = B.F
 
 local TEXT = "local secret = 1\nwork()\n"
@@ -34,7 +35,7 @@ local REFUSED = "[no source: %s: only some users may read it, and only the profi
 		"folder, or on the command line]\n"
 
 -- Can all users reach this folder? A home folder may be closed to others.
-local is_open = os.execute([[d=$PWD; while [ -n "$d" ]; do case $(stat -c %A "$d") in *[xt]) ;; *) exit 1 ;; esac; d=${d%/*}; done]]) == 0
+local is_open = shell_status([[d=$PWD; while [ -n "$d" ]; do case $(stat -c %A "$d") in *[xt]) ;; *) exit 1 ;; esac; d=${d%/*}; done]]) == 0
 
 for chunk, shown in pairs { ["lib/own.lua"] = true, [root .. "/here/lib/own.lua"] = true, [root .. "/away/open.lua"] = is_open, [root .. "/away/closed/open.lua"] = false,
 			    ["../away/private.lua"] = false, [root .. "/away/private.lua"] = false, ["link.lua"] = false,

@@ -6,6 +6,7 @@ local programs = require("live_programs")
 local pty = require("pty")
 local server = require("live_server")
 local t = require("tools_test")
+local shell_status = require("shell_status")
 
 local start, try = programs.start, programs.try
 
@@ -274,7 +275,7 @@ do	-- A terminal that takes nothing, and must not block: SIGTERM ends it all the
   local tty = pty.start({ t.luajit, "full.lua" }, 80, 24)
   t.wait_until("a full terminal: it records", function() return t.content("full.pid") ~= "" and programs.is_recorded(loop) end)
   local pid = t.content("full.pid"):match("%d+")
-  t.wait_until("a full terminal: it ends", function() return os.execute("kill -TERM " .. pid .. " 2>kill.err") ~= 0 end)
+  t.wait_until("a full terminal: it ends", function() return shell_status("kill -TERM " .. pid .. " 2>kill.err") ~= 0 end)
   t.equal(tty.finish(), 128 + SIGTERM, "a full terminal: status")
 end
 do	-- All programs end.

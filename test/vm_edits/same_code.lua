@@ -7,6 +7,7 @@
 -- agrees with itself, and if the difference comes each time.
 -- TIMEOUT: 600
 
+local shell_status = require("shell_status")
 local source, build = os.getenv("SYSPROF_SOURCE"), os.getenv("SYSPROF_BUILD")
 local ATTEMPTS = 3
 local SAMPLES_MIN = 50		-- Of all runs; they last some thousand ms.
@@ -33,7 +34,7 @@ end
 
 local function sh(format, ...)
   local command = format:format(...)
-  if os.execute(command) ~= 0 then
+  if shell_status(command) ~= 0 then
     print("FAIL: " .. command)
     os.exit(1)
   end
