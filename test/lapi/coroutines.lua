@@ -88,7 +88,8 @@ end
 local function make_model(from)
   local model = { states = {}, groups = {}, n = 0 }
   for _, state in ipairs(STATES) do model.states[state] = 0 end
-  local running = coroutine.running()
+  local running, is_main = coroutine.running()
+  if is_main then running = nil end	-- As of Lua 5.2 with LUAJIT_ENABLE_LUA52COMPAT.
   local own = frames_of(nil, from)
   table.insert(own, 1, { kind = "c", name = "sysprof_coroutines" })
   if #own > FRAMES_MAX then	-- The model has counted one frame less.

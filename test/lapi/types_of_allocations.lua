@@ -67,7 +67,9 @@ local function profile(what)
       local at, kind = key:match("^(%d+) (.*)$")
       if tonumber(at) == lines[i] then
 	if case[3][kind] then
-	  t.equal(n, case[3][kind] * N, ("%s, %s: %s"):format(what, case[1], kind))
+	  local more = n - case[3][kind] * N	-- The stack of the VM is a block of a thread, too.
+	  t.ok(more == 0 or kind == "thread" and more > 0 and more <= N / 20,
+	       ("%s, %s: %.0f more of %s"):format(what, case[1], more, kind))
 	  t.ok(bytes[key] >= 8 * n, "bytes of " .. key)
 	elseif not (case[4] and case[4][kind]) then
 	  rest = rest + n
