@@ -130,6 +130,7 @@ static volatile int stepping;
 static int flags; /* Of the program. */
 static int ahead;
 static int at;         /* Where in order. */
+static int last_state; /* VM state of the last step. */
 static long nplace[3]; /* Walks by place, */
 static long total[3];  /* and of all programs. */
 static int nwrong;
@@ -151,11 +152,16 @@ static void frames_stack(Stack *s)
 }
 
 /* Go on to a stack in the order. An exit may go back a bit: it goes on with the
-** bytecode of its snapshot, and those that emitted no code run again.
+** bytecode of its snapshot, and those that emitted no code run again. So does the side trace of an exit.
 */
-static int order_goto(int id, const int *in, int is_exit)
+static int order_goto(int id, const int *in, int is_exit, int is_side)
 {
   int i;
+  for (i = 0; is_side && i < BACK_AT_EXIT && i <= at; i++)
+    if (in[at - i] == id) {
+      at -= i;
+      return 1;
+    }
   for (i = 0; is_exit && i < BACK_AT_EXIT; i++)
     if ((at + i < norder && in[at + i] == id) || (i <= at && in[at - i] == id)) {
       at += at + i < norder && in[at + i] == id ? i : -i;
@@ -193,7 +199,9 @@ static void report(const ucontext_t *uc, const Stack *s)
 static void look(const ucontext_t *uc)
 {
   Stack s;
-  int id, is_exit, noline;
+  int id, is_exit, is_side, noline, state = G(VL)->vmstate;
+  is_side = state > 0 && last_state > 0 && state != last_state;
+  last_state = state;
   switch (~G(VL)->vmstate) {
   case LJ_VMST_RECORD:
   case LJ_VMST_OPT:
@@ -222,7 +230,7 @@ static void look(const ucontext_t *uc)
   noline = hs.vm[0].place == VMF_INTERP && s.n > 0 && s.f[0].line == 0;
   id = stack_id(&s, 0);
   if (ls.broken >= 0 || s.n == 0 || id < 0 ||
-      !order_goto(id, noline ? order_noline : order, is_exit))
+      !order_goto(id, noline ? order_noline : order, is_exit, is_side))
     report(uc, &s);
 }
 
@@ -272,7 +280,7 @@ static void vm_open(void)
   memset(&funcs, 0, sizeof(funcs));
   memset(stack_index, 0, sizeof(stack_index));
   nstacks = 0;
-  norder = at = nwrong = 0;
+  norder = at = nwrong = last_state = 0;
   nsteps = 0;
   memset(nplace, 0, sizeof(nplace));
   lj_safeload_reset(&pk);

@@ -247,6 +247,14 @@ static int vm_movespc(const uint8_t *ip)
   return ip[0] == 0x48 && ip[1] == 0x83 && ip[2] == 0xc3 && ip[3] == 4;
 }
 
+/* Where a short jump leads, or the place itself. Dual numbers share the code that reads the next
+** instruction, after a comparison has moved PC to it.
+*/
+static const uint8_t *vm_jump(const uint8_t *ip)
+{
+  return ip[0] == 0xeb ? ip + 2 + (int8_t)ip[1] : ip;
+}
+
 /* Is the VM about to execute the instruction at PC? Otherwise PC is behind the current
 ** instruction. The VM reads the instruction, decodes it and moves PC, in this order.
 ** lj_vm_exit_interp has other code between these:
@@ -255,6 +263,7 @@ static int vm_movespc(const uint8_t *ip)
 static int vm_goeson(const uint8_t *ip)
 {
   const uint8_t *end = (const uint8_t *)(void *)lj_vm_floor;
+  ip = vm_jump(ip);
   if (ip < (const uint8_t *)(void *)lj_vm_exit_interp)
     return vm_movespc(ip) || (ip[0] == 0x0f && vm_movespc(ip + 3)) ||
 	   (ip[0] == 0x0f && vm_movespc(ip + 6)) || (ip[0] == 0x8b && vm_movespc(ip + 8));
