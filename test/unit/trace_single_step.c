@@ -131,6 +131,7 @@ static int flags; /* Of the program. */
 static int ahead;
 static int at;         /* Where in order. */
 static int last_state; /* VM state of the last step. */
+static int goes_on;    /* Code goes on after an exit, and the stack has not changed. */
 static long nplace[3]; /* Walks by place, */
 static long total[3];  /* and of all programs. */
 static int nwrong;
@@ -152,16 +153,19 @@ static void frames_stack(Stack *s)
 }
 
 /* Go on to a stack in the order. An exit may go back a bit: it goes on with the
-** bytecode of its snapshot, and those that emitted no code run again. So does the side trace of an exit.
+** bytecode of its snapshot, and those that emitted no code run again. So does a side trace.
 */
-static int order_goto(int id, const int *in, int is_exit, int is_side)
+static int order_goto(int id, const int *in, int is_exit)
 {
   int i;
-  for (i = 0; is_side && i < BACK_AT_EXIT && i <= at; i++)
-    if (in[at - i] == id) {
-      at -= i;
-      return 1;
-    }
+  if (goes_on && in[at] != id) {
+    goes_on = 0;
+    for (i = 1; i < BACK_AT_EXIT && i <= at; i++)
+      if (in[at - i] == id) {
+	at -= i;
+	return 1;
+      }
+  }
   for (i = 0; is_exit && i < BACK_AT_EXIT; i++)
     if ((at + i < norder && in[at + i] == id) || (i <= at && in[at - i] == id)) {
       at += at + i < norder && in[at + i] == id ? i : -i;
@@ -199,8 +203,8 @@ static void report(const ucontext_t *uc, const Stack *s)
 static void look(const ucontext_t *uc)
 {
   Stack s;
-  int id, is_exit, is_side, noline, state = G(VL)->vmstate;
-  is_side = state > 0 && last_state > 0 && state != last_state;
+  int id, is_exit, noline, state = G(VL)->vmstate;
+  if (state > 0 && last_state > 0 && state != last_state) goes_on = 1;
   last_state = state;
   switch (~G(VL)->vmstate) {
   case LJ_VMST_RECORD:
@@ -222,6 +226,7 @@ static void look(const ucontext_t *uc)
   /* No Lua function runs on the way into the VM and out of it. */
   if (s.n == 0 && ls.broken < 0 && hs.vm[0].place == VMF_INTERP) return;
   is_exit = G(VL)->vmstate == ~LJ_VMST_EXIT || hs.vm[0].place == VMF_EXIT;
+  if (is_exit) goes_on = 1;
   if ((flags & RECURSIVE) && is_exit && !tvref(G(VL)->jit_base)) {
     if (ls.broken >= 0 && ls.broken != SPF_BROKEN_TRACE) report(uc, &s);
     return;
@@ -230,7 +235,7 @@ static void look(const ucontext_t *uc)
   noline = hs.vm[0].place == VMF_INTERP && s.n > 0 && s.f[0].line == 0;
   id = stack_id(&s, 0);
   if (ls.broken >= 0 || s.n == 0 || id < 0 ||
-      !order_goto(id, noline ? order_noline : order, is_exit, is_side))
+      !order_goto(id, noline ? order_noline : order, is_exit))
     report(uc, &s);
 }
 
@@ -280,7 +285,7 @@ static void vm_open(void)
   memset(&funcs, 0, sizeof(funcs));
   memset(stack_index, 0, sizeof(stack_index));
   nstacks = 0;
-  norder = at = nwrong = last_state = 0;
+  norder = at = nwrong = last_state = goes_on = 0;
   nsteps = 0;
   memset(nplace, 0, sizeof(nplace));
   lj_safeload_reset(&pk);
