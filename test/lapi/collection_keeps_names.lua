@@ -20,6 +20,8 @@ collectgarbage() collectgarbage()
 ]=]):format(CHUNK),
 }
 
+local DUMPS = { ["at a dump"] = "1 dump" }	-- Those that the program made.
+
 for what, script in pairs(SCRIPTS) do
   for _, options in ipairs { "hz=1000", "hz=1000,gc" } do
     box.fresh()
@@ -28,6 +30,8 @@ for what, script in pairs(SCRIPTS) do
     local _, folded = t.parse("--no-host box/*.bin")
     t.contains(folded, "leaf (work.lua:1)", what .. ", " .. options)
     t.ok(not folded:find(";work.lua:1", 1, true), what .. ", " .. options .. ": a function without its name")
+    local _, info = t.parse("--format=top box/*.bin")
+    t.equal(info:match("\nmarks *([^\n]*)"), DUMPS[what], what .. ", " .. options .. ": dumps")
   end
 end
 

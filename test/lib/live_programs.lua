@@ -4,8 +4,8 @@
 
 local ffi = require("ffi")
 local server = require("live_server")
-local t = require("tools_test")
 local shell_status = require("shell_status")
+local t = require("tools_test")
 
 ffi.cdef [[
 unsigned int getuid(void);

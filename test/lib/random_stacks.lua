@@ -7,8 +7,8 @@
 
 local legal_stacks = require("legal_stacks")
 local random_program = require("random_program")
-local t = require("tools_test")
 local shell_status = require("shell_status")
+local t = require("tools_test")
 
 local random_stacks = {}
 

@@ -5,8 +5,8 @@
 local json = require("json_decode")
 local programs = require("live_programs")
 local server = require("live_server")
-local t = require("tools_test")
 local shell_status = require("shell_status")
+local t = require("tools_test")
 
 local try = programs.try
 

@@ -4,8 +4,8 @@
 
 local programs = require("live_programs")
 local server = require("live_server")
-local t = require("tools_test")
 local shell_status = require("shell_status")
+local t = require("tools_test")
 
 local start, try = programs.start, programs.try
 

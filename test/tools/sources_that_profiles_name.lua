@@ -2,8 +2,8 @@
 -- comes from anyone, and its reader may be root.
 
 local B = require("stream_builder")
-local t = require("tools_test")
 local shell_status = require("shell_status")
+local t = require("tools_test")
 local F = B.F
 
 local TEXT = "local secret = 1\nwork()\n"

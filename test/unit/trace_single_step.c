@@ -22,7 +22,7 @@
 #define FRAMES_SEEN  128
 #define AHEAD        2000 /* Changes that compiled code may not show. */
 #define AHEAD_INTERP 5    /* Those that the interpreter may not. */
-#define BACK_AT_EXIT 16   /* Changes that an exit may take back. */
+#define BACK_AT_EXIT 13   /* Changes that an exit may take back: an inlined call has 12. */
 
 /* Properties of a program. In a recursion, the frames that an exit has rebuilt look like
 ** those below. There the test does not check the number of frames in lj_trace_exit, and

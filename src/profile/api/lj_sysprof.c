@@ -200,7 +200,7 @@ static int wants_collection(global_State *g)
   lj_process_lock();
   p = lj_registry_of(g);
   wants = p && profile_isrunning(p) && p->opt.gc && lj_vmgate_isours(&p->gate);
-  if (wants) lj_vmprofile_dump(p); /* If that fails, so does the stop. */
+  if (wants) lj_vmprofile_name(p); /* If that fails, so does the stop. */
   lj_process_unlock();
   return wants;
 }

@@ -193,7 +193,12 @@ int lj_session_dump(Session *s, FuncTab *named)
   lj_totals_time(&s->sm);
   count_missed(s);
   lj_marks_dump(&s->sm);
-  return lj_handover_dump(&s->sm, named);
+  return lj_session_name(s, named);
+}
+
+int lj_session_name(Session *s, FuncTab *named)
+{
+  return has_stream(s) ? lj_handover_dump(&s->sm, named) : 0;
 }
 
 /* -- Pause and move ---------------------------------------------------------- */

@@ -99,6 +99,9 @@ LJ_FUNC void lj_session_settle(Session *s);
 */
 LJ_FUNC int lj_session_dump(Session *s, FuncTab *named);
 
+/* The same for the names alone: the profile does not tell of a dump. */
+LJ_FUNC int lj_session_name(Session *s, FuncTab *named);
+
 /* Complete the stream of a settled session. named: functions of lj_vmtables_name, or NULL.
 ** Returns 0 or the errno of a failed writer.
 */

@@ -490,7 +490,7 @@ static Session *session_of_thread(const Profile *p, int tid)
 /* No sample of this thread may use the tables of the VM while the search for names does. So
 ** this thread's sampler is held from the beginning.
 */
-int lj_vmprofile_dump(Profile *p)
+static int write_out(Profile *p, int (*dump)(Session *, FuncTab *))
 {
   Session *own = session_of_thread(p, lj_osthread_self()), *s;
   FuncTab *named = NULL;
@@ -502,7 +502,7 @@ int lj_vmprofile_dump(Profile *p)
   for (s = profile_first(p); s; s = session_next(s)) {
     int res = EBUSY;
     if (s == own || lj_sampler_holdsoon(&s->sm, DUMP_WAIT_NS)) {
-      res = lj_session_dump(s, named);
+      res = dump(s, named);
       if (s != own) lj_sampler_release(&s->sm);
     }
     if (res) err = res;
@@ -510,6 +510,16 @@ int lj_vmprofile_dump(Profile *p)
   if (named) vmtables_release(p->plan.vm);
   if (own) lj_sampler_release(&own->sm);
   return err;
+}
+
+int lj_vmprofile_dump(Profile *p)
+{
+  return write_out(p, lj_session_dump);
+}
+
+int lj_vmprofile_name(Profile *p)
+{
+  return write_out(p, lj_session_name);
 }
 
 int lj_vmprofile_move(Profile *p, char *errmsg)

@@ -103,6 +103,11 @@ LJ_FUNC void lj_vmprofile_disown(Profile *p);
 */
 LJ_FUNC int lj_vmprofile_dump(Profile *p);
 
+/* Write the names of all functions that are there now, before a collection frees some. On the VM
+** thread. Returns 0 or an errno.
+*/
+LJ_FUNC int lj_vmprofile_name(Profile *p);
+
 /* Begin the events of the VM itself (SourceOps.is_of_vm), which a profile leaves out that another
 ** thread began. On the VM thread. Returns 0, or an errno and the reason. ECANCELED: the samples have
 ** ended.

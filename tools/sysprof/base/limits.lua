@@ -139,6 +139,9 @@ limits.ROWS = {
   { "QUERY_SECONDS", 3600, "s", "a recording", "seconds=%s: expected a number from 0.01 to {}" },
   { "QUERY_SHOWN", 100, "bytes", "a part of a request in a sentence", "..." },
   { "JOB_SENTENCE", 1000, "bytes", "a sentence of an answer", "..." },
+
+  "Outputs",
+  { "READER_SECONDS", 10, "s", "a wait for the reader of a pipe", "nobody reads it; expected a reader within {} s" },
 }
 
 local sentences = {}

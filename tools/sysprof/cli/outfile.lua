@@ -12,6 +12,7 @@
 local bit = require("bit")
 local ffi = require("ffi")
 local files = require("sysprof.base.files")
+local limits = require("sysprof.base.limits")
 local processes = require("sysprof.live.processes")
 local regular = require("sysprof.base.regular")
 local system = require("sysprof.base.system")
@@ -38,7 +39,7 @@ local SIG_SETMASK = system.SIG_SETMASK
 local NEW_MODE, PROFILE_MODE = 438, 384	-- rw-rw-rw-, less the umask; rw-------.
 local SHARED = 514		-- Of a folder: all users may write, and the sticky bit.
 local F_SETFL = 4
-local READER_SECONDS, LOOK_SECONDS = 10, 0.05	-- For a pipe's reader, and between two looks.
+local LOOK_SECONDS = 0.05	-- Between two looks for a pipe's reader.
 local HEAD = 4096		-- Bytes that show who wrote a file.
 local BLOCK = 2^16		-- Bytes that are written at once.
 local ROOT = 0
@@ -236,15 +237,13 @@ local function open_directly(path, place)
 end
 
 -- Writes to a device or a pipe at a place. It may wait, for a pipe's reader only so long.
-local function write_directly(path, place, produce)
-  local enough = system.now() + READER_SECONDS
+local function write_directly(path, place, is_pipe, produce)
+  local enough = system.now() + limits.READER_SECONDS
   local fd = open_directly(path, place)
-  while fd < 0 and ffi.errno() == system.ENXIO and system.now() < enough do
+  while fd < 0 and is_pipe and ffi.errno() == system.ENXIO do
+    if system.now() > enough then return limits.sentence("READER_SECONDS") end
     system.wait({}, LOOK_SECONDS)
     fd = open_directly(path, place)
-  end
-  if fd < 0 and ffi.errno() == system.ENXIO then
-    return ("nobody reads it; expected a reader within %d s"):format(READER_SECONDS)
   end
   if fd < 0 then return files.reason() end
   C.fcntl(fd, F_SETFL, ffi.cast("int", 0))	-- From now on, writing waits.
@@ -331,7 +330,7 @@ function outfile.write(path, produce, keep_old)
       local st = files.stat_of(place)
       local function write()
 	if st.kind == "file" then return replace(resolved, produce, st, keep_old) end
-	return write_directly(resolved, place, produce)
+	return write_directly(resolved, place, st.is_pipe, produce)
       end
       local ok, why = pcall(write)
       system.close(place)
