@@ -119,6 +119,8 @@ static void clock_init(Clock *c, const ClockSpec *spec, int tid)
   c->fd = c->count_fd = -1;
   c->kernel_ns = c->safe_ns = c->left = c->period_set = 0;
   c->look_cpu_ns = c->look_enabled_ns = 0;
+  c->on_tick = c->was_on_tick = 0;
+  c->first.cpu_ns = 0;
   c->saving = 0;
   lj_clockops_seed(c);
 }

@@ -2,8 +2,8 @@
 ** The clock `cpu`: opens ctimer or task-clock.
 ** Context: any thread, not the handler.
 **
-** Up to the rate of the kernel's tick, ctimer comes first, above it task-clock. If the
-** first is unavailable, the other one follows. itimer is for users who choose it: the kernel
+** Up to the rate of the kernel's tick, task-clock at random times comes first where its interrupts
+** cost little, then ctimer. Above that rate task-clock comes first. If the first is unavailable, the other one follows. itimer is for users who choose it: the kernel
 ** keeps it over exec, and its signal ends the new program.
 */
 
@@ -16,6 +16,7 @@
 #include <linux/perf_event.h>
 
 #include "profile/clock/lj_clock_cpu.h"
+#include "profile/clock/lj_clock_offtick.h"
 #include "profile/clock/lj_clock_perf.h"
 #include "profile/clock/lj_clock_timer.h"
 #include "profile/base/lj_nanotime.h"
@@ -27,6 +28,7 @@ typedef struct Choice {
 } Choice;
 
 #define CHOICES 2
+static const Choice off_tick = { CLOCK_PERF, &lj_clock_offtick_ops, "task-clock" };
 
 /* clang-format off */
 static const Choice slow[CHOICES] = {
@@ -57,6 +59,14 @@ static const char *reason_of(const char *errmsg)
   return errmsg + strcspn(errmsg, "'");
 }
 
+static int choice_open(Clock *c, const Choice *choice, char *errmsg)
+{
+  c->ops = choice->ops;
+  c->spec.kind = choice->kind;
+  strcpy(c->spec.name, choice->name);
+  return c->ops->open(c, errmsg);
+}
+
 static int cpu_open(Clock *c, char *errmsg)
 {
   const Choice *choices = choices_of(&c->spec);
@@ -64,11 +74,10 @@ static int cpu_open(Clock *c, char *errmsg)
   int err = 0, i;
   c->spec.type = PERF_TYPE_SOFTWARE;
   c->spec.config = PERF_COUNT_SW_TASK_CLOCK;
+  if (c->spec.off_tick && choice_open(c, &off_tick, errmsg) == 0) return 0;
+  c->spec.off_tick = 0;
   for (i = 0; i < CHOICES; i++) {
-    c->ops = choices[i].ops;
-    c->spec.kind = choices[i].kind;
-    strcpy(c->spec.name, choices[i].name);
-    err = c->ops->open(c, why[i]);
+    err = choice_open(c, &choices[i], why[i]);
     if (err == 0) return 0;
   }
   snprintf(errmsg, EVENT_ERRMSG_MAX,

@@ -555,6 +555,16 @@ static void perf_setperiod(Clock *c, uint64_t period)
   period_set(c, c->period_now);
 }
 
+int lj_clock_perf_isopen(const Clock *c)
+{
+  return event_isopen(c->fd);
+}
+
+void lj_clock_perf_pause(const Clock *c)
+{
+  ioctl(c->fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
 /* At the modifier u, ordinary users may open the probe at perf_event_paranoid 2. */
 const ClockOps lj_clock_perf_ops = { .open = perf_open,
 				     .arm = perf_arm,

@@ -78,6 +78,13 @@ static int timer_arm(Clock *c, uint64_t first)
   return timer_settime(c->timer, 0, &its, NULL) == 0 ? 0 : errno;
 }
 
+int lj_clock_timer_every(const Clock *c, uint64_t ns)
+{
+  struct itimerspec its;
+  its.it_value = its.it_interval = timespec_of(ns);
+  return timer_settime(c->timer, 0, &its, NULL) == 0 ? 0 : errno;
+}
+
 static uint64_t timer_count(const Clock *c)
 {
   return thread_ns(c->tid);
@@ -90,6 +97,19 @@ static int timer_tick(Clock *c, const siginfo_t *info)
   return info->si_code == SI_TIMER && info->si_overrun > 0 ? info->si_overrun : 0;
 }
 
+static int ctimer_tick(Clock *c, const siginfo_t *info)
+{
+  lj_clockops_switches(&c->now);
+  if (c->first.cpu_ns == 0) c->first = c->now;
+  return timer_tick(c, info);
+}
+
+static int ctimer_arm(Clock *c, uint64_t first)
+{
+  c->first.cpu_ns = 0;
+  return timer_arm(c, first);
+}
+
 static void timer_setperiod(Clock *c, uint64_t ns)
 {
   c->period_set = ns;
@@ -97,10 +117,10 @@ static void timer_setperiod(Clock *c, uint64_t ns)
 }
 
 const ClockOps lj_clock_ctimer_ops = { .open = ctimer_open,
-				       .arm = timer_arm,
+				       .arm = ctimer_arm,
 				       .stop = timer_stop,
 				       .count = timer_count,
-				       .tick = timer_tick,
+				       .tick = ctimer_tick,
 				       .setperiod = timer_setperiod };
 
 const ClockOps lj_clock_wall_signal_ops = { .open = wall_signal_open,

@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "profile/clock/lj_clock_cpu.h"
+#include "profile/clock/lj_clock_offtick.h"
 #include "profile/clock/lj_clockbudget.h"
 #include "profile/clock/lj_clockkernel.h"
 #include "profile/clock/lj_clockkinds.h"
@@ -40,7 +41,8 @@ uint64_t lj_clockbudget_signal(ClockKind kind)
   return ns ? ns : CLOCKBUDGET_SIGNAL_NS;
 }
 
-#define PREFER_PARTS 50 /* Interrupts of a preferred rate take one part of so many. */
+#define PREFER_PARTS   50  /* Interrupts of a preferred rate take one part of so many. */
+#define OFF_TICK_PARTS 100 /* The same of delays off the kernel's tick. */
 
 /* Interrupt and signal of a clock that is faster than the kernel's tick. */
 static uint64_t cost_of(const ClockSpec *spec)
@@ -53,7 +55,8 @@ static uint64_t cost_of(const ClockSpec *spec)
 uint64_t lj_clockbudget_safe(const ClockSpec *spec)
 {
   int is_fast = (spec->kind == CLOCK_CPU && lj_clock_cpu_isfast(spec));
-  if (spec->unit != SPF_UNIT_US || !(is_fast || spec->kind == CLOCK_CPU_FAST) ||
+  if (spec->unit != SPF_UNIT_US ||
+      !(is_fast || spec->kind == CLOCK_CPU_FAST || spec->off_tick) ||
       !lj_clockkernel_hangs())
     return 0;
   return CLOCK_ONESHOT_CYCLES * cost_of(spec) * (spec->jitter ? 2 : 1);
@@ -69,11 +72,13 @@ void lj_clockbudget_prefer(ClockSpec *spec)
     spec->given_up = spec->period;
     spec->period = spec->is_unsafe && safe > tick ? safe : tick;
   }
+  spec->off_tick = (spec->kind == CLOCK_CPU && !lj_clock_cpu_isfast(spec) &&
+		    OFF_TICK_PARTS * cost_of(spec) <= spec->period);
 }
 
 void lj_clockbudget_price(Clock *c)
 {
-  c->signal_ns = lj_clockbudget_signal(c->spec.kind);
+  c->signal_ns = lj_clockbudget_signal(c->spec.off_tick ? CLOCK_CPU_FAST : c->spec.kind);
   c->safe_ns = lj_clockbudget_safe(&c->spec);
 }
 
@@ -160,6 +165,33 @@ static void unsafe_write(const Clock *c, double asked_ns, double cost_ns, char *
 	   cost_ns / 1e3);
 }
 
+static void on_tick_write(const Clock *c, char *text)
+{
+  snprintf(
+    text, EVENT_TEXT_MAX,
+    "%s kept to the kernel's tick while a thread was switched over %d times a second: it "
+    "would have made each switch longer",
+    c->spec.name, OFFTICK_SWITCHES);
+}
+
+#define PREEMPTED_CPU_NS 1000000000u /* CPU time that is worth the sentence, */
+#define PREEMPTED_RATE   20          /* and times in a second of it. */
+
+/* The thread's last tick may be writing the numbers. */
+static void preempted_write(const Clock *c, char *text)
+{
+  uint64_t first_ns = relaxed_get(&c->first.cpu_ns);
+  uint64_t cpu_ns = relaxed_get(&c->now.cpu_ns) - first_ns;
+  uint64_t times = relaxed_get(&c->now.preempted) - relaxed_get(&c->first.preempted);
+  double rate = (double)times / ((double)cpu_ns / 1e9);
+  if (first_ns == 0 || cpu_ns < PREEMPTED_CPU_NS || rate < PREEMPTED_RATE) return;
+  snprintf(
+    text, EVENT_TEXT_MAX,
+    "%s ticks with the kernel, which gave the processor to others %.0f times a second: "
+    "shares may be off by more than chance; task-clock's are not",
+    c->spec.name, rate);
+}
+
 void lj_clockbudget_limit(const Clock *c, char *text)
 {
   uint64_t period = c->spec.period;
@@ -194,4 +226,6 @@ void lj_clockbudget_limit(const Clock *c, char *text)
       "%s takes %.0f samples a second instead of %.0f: it keeps to the kernel's tick; "
       "task-clock:u and wall-signal take more",
       c->spec.name, 1e9 / (double)kernel_tick_ns(), 1e9 / (double)period);
+  else if (relaxed_get(&c->was_on_tick)) on_tick_write(c, text);
+  else if (c->spec.kind == CLOCK_CTIMER) preempted_write(c, text);
 }

@@ -36,7 +36,8 @@ LJ_FUNC uint64_t lj_clockbudget_safe(const ClockSpec *spec);
 
 /* Set the period of a spec to the kernel's tick if a clock of perf could not keep it without
 ** the danger that the kernel hangs, see lj_clockkernel.h. The same if the spec prefers the
-** tick, and interrupts at its period would take over 2 % of the time.
+** tick, and interrupts at its period would take over 2 % of the time. Set off_tick if delays off
+** the kernel's tick would take at most 1 %.
 */
 LJ_FUNC void lj_clockbudget_prefer(ClockSpec *spec);
 

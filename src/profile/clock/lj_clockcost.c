@@ -130,7 +130,6 @@ static void measure_kind(ClockKind kind, int signo)
 
 void lj_clockcost_measure(const ClockSpec *spec, int signo)
 {
-  int is_fast = (spec->kind == CLOCK_CPU && lj_clock_cpu_isfast(spec));
-  ClockKind kind = is_fast ? CLOCK_CPU_FAST : spec->kind;
+  ClockKind kind = spec->kind == CLOCK_CPU ? CLOCK_CPU_FAST : spec->kind;
   if (lj_clockkinds[kind]->probe) measure_kind(kind, signo);
 }

@@ -6,9 +6,30 @@
 #define lj_clockops_c
 #define LUA_CORE
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* For RUSAGE_THREAD. */
+#endif
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "profile/clock/lj_clockops.h"
 #include "profile/base/lj_hash.h"
 #include "profile/base/lj_nanotime.h"
+
+static uint64_t ns_of(const struct timeval *tv)
+{
+  return (uint64_t)tv->tv_sec * 1000000000u + (uint64_t)tv->tv_usec * 1000u;
+}
+
+void lj_clockops_switches(ThreadSwitches *ts)
+{
+  struct rusage usage;
+  syscall(SYS_getrusage, RUSAGE_THREAD, &usage); /* Cannot fail. */
+  ts->cpu_ns = ns_of(&usage.ru_utime) + ns_of(&usage.ru_stime);
+  ts->waits = (uint64_t)usage.ru_nvcsw;
+  ts->preempted = (uint64_t)usage.ru_nivcsw;
+}
 
 void lj_clockops_seed(Clock *c)
 {

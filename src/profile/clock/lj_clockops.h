@@ -88,6 +88,13 @@ typedef struct ClockOps {
   const char *note;  /* What its user should know: a sentence. NULL: nothing. */
 } ClockOps;
 
+/* What switched the calling thread so far, and its CPU time. */
+typedef struct ThreadSwitches {
+  uint64_t cpu_ns;
+  uint64_t waits;     /* It gave the processor up. */
+  uint64_t preempted; /* Another thread took the processor. */
+} ThreadSwitches;
+
 struct Clock {
   ClockSample sample; /* Set before open, like the next two. */
   void *owner;        /* Passed to sample. */
@@ -103,6 +110,9 @@ struct Clock {
   timer_t timer;       /* CLOCK_CTIMER, CLOCK_WALL_SIGNAL. */
   int fd;              /* CLOCK_PERF: descriptor that signals; else -1. */
   int count_fd;        /* CLOCK_PERF: descriptor that counts an event; -1 for a clock. */
+  uint8_t on_tick;     /* Off-tick clock: who ticks, see lj_clock_offtick.c; */
+  uint8_t was_on_tick; /* the timer did so for some time; */
+  uint8_t nlook;       /* its looks since then. */
   int stops;           /* CLOCK_PERF: how it stops for a tick, see lj_clock_perf.c. */
   uint64_t kernel_ns;  /* Shortest period that the kernel allows; 0: any. Set by open. */
   uint64_t signal_ns;  /* Interrupt and signal of a tick, once open; 0: none of its own. */
@@ -112,12 +122,14 @@ struct Clock {
     in_thread;      /* Armed clocks of its thread, of real time or of CPU time like this. */
   Clock *part_next; /* Next clock with a part of the budget, see lj_clockbudget.c. */
   /* Set by the handler only, once armed. */
-  uint64_t begin_ns;   /* CLOCK_MONOTONIC when the handler began with this tick. */
-  uint64_t random;     /* State of lj_clockops_random. */
-  uint64_t last;       /* Total at the last tick, in nanoseconds or occurrences. */
-  uint64_t period_now; /* Period until the next tick. */
-  uint64_t period_set; /* In place of the spec's, by the budget; or 0. */
-  uint64_t left;       /* Left out by period_set, below a period of the spec. */
+  uint64_t begin_ns;         /* CLOCK_MONOTONIC when the handler began with this tick. */
+  uint64_t random;           /* State of lj_clockops_random. */
+  uint64_t last;             /* Total at the last tick, in nanoseconds or occurrences. */
+  uint64_t period_now;       /* Period until the next tick. */
+  uint64_t period_set;       /* In place of the spec's, by the budget; or 0. */
+  uint64_t left;             /* Left out by period_set, below a period of the spec. */
+  ThreadSwitches first, now; /* CLOCK_CTIMER: at its first and last tick. */
+  ThreadSwitches looked;     /* Off-tick clock: at its last look. */
   uint64_t read_ns, read_cpu_ns;        /* CLOCK_MONOTONIC and CPU time at the last read. */
   uint64_t ticked_ns;                   /* Periods of the ticks since then, */
   uint32_t nticked;                     /* and how many. */
@@ -125,6 +137,9 @@ struct Clock {
   uint64_t look_cpu_ns, look_enabled_ns; /* CLOCK_PERF: at the last revive; else 0. */
   uint32_t saving; /* CLOCK_PERF: odd while a tick changes last and these. */
 };
+
+/* Read them. Async-signal-safe. */
+LJ_FUNC void lj_clockops_switches(ThreadSwitches *ts);
 
 /* Seed the random numbers of a clock, from its tid. */
 LJ_FUNC void lj_clockops_seed(Clock *c);

@@ -100,7 +100,8 @@ static int source_replaced(const Event *ev)
 static void source_revive(Event *ev)
 {
   Clock *c = &clocksource_of(ev)->clock;
-  if (mono_ns() - relaxed_get(&c->begin_ns) > SILENT_NS) lj_clock_revive(c);
+  int is_silent = mono_ns() - relaxed_get(&c->begin_ns) > SILENT_NS;
+  if (is_silent || relaxed_get(&c->was_on_tick)) lj_clock_revive(c);
 }
 
 /* Also of a clock that is closed now. */

@@ -48,8 +48,10 @@ typedef struct ClockSpec {
   uint64_t period;           /* Nanoseconds of a clock, occurrences of an event. */
   int jitter;                /* Vary each period at random. */
   uint8_t prefer_tick; /* Of a clock: if interrupts are costly, take the kernel's tick. */
-  uint8_t is_unsafe;   /* Once open: the kernel might hang at the period given up. */
-  uint64_t given_up;   /* Once open: the period in whose place the tick is taken; or 0. */
+  uint8_t
+    off_tick; /* CLOCK_CPU: delays off the kernel's tick cost little. Once open: in use. */
+  uint8_t is_unsafe; /* Once open: the kernel might hang at the period given up. */
+  uint64_t given_up; /* Once open: the period in whose place the tick is taken; or 0. */
   /* CLOCK_PERF only, fields of perf_event_attr. */
   uint32_t type;
   uint64_t config;
