@@ -21,6 +21,7 @@ static uint32_t replaced(lua_State *L)
   struct luam_Sysprof_SelfReport r;
   memset(&r, 0xff, sizeof(r));
   CHECK_EQ(luaM_sysprof_selfreport(L, &r, sizeof(r)), PROFILE_SUCCESS);
+  if (r.replaced) CHECK(strstr(r.limit, "the program set its own handler for SIG") != NULL);
   return r.replaced;
 }
 

@@ -46,7 +46,7 @@ end
 
 -- The innermost Lua function of a sample's stack that chunk defines: its
 -- definition and its current line.
-local function lua_leaf(p, slot, chunk, list)
+function programs.lua_leaf(p, slot, chunk, list)
   local all = p.stacks
   for i = all:list(slot.lua, list), 1, -1 do
     local frame = list[i]
@@ -112,7 +112,7 @@ local function serial_lua(state)
     end
   end
   return serial(state, run, function(p, slot, list)
-    local def = lua_leaf(p, slot, "=serial", list)
+    local def = programs.lua_leaf(p, slot, "=serial", list)
     return def and def.firstline > 0 and def.firstline or nil
   end)
 end
@@ -221,7 +221,7 @@ end
 -- Returns a part_of for parts that are functions of chunk.
 local function part_by_definition(chunk, parts)
   return function(p, slot, list)
-    local def = lua_leaf(p, slot, chunk, list)
+    local def = programs.lua_leaf(p, slot, chunk, list)
     return def and parts[def.firstline] and def.firstline
   end
 end
@@ -296,7 +296,7 @@ local function lines(state, ending)
     return table.concat(text, "\n")
   end
   return looped("=lines", parts, state, source, function(p, slot, list)
-    local def, line = lua_leaf(p, slot, "=lines", list)
+    local def, line = programs.lua_leaf(p, slot, "=lines", list)
     return def and parts[line - FIRST_LINE + 1] and line - FIRST_LINE + 1
   end)
 end

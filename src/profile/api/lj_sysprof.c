@@ -18,6 +18,7 @@
 #include "profile/api/lj_process.h"
 #include "profile/api/lj_sysprof.h"
 #include "profile/base/lj_osprocess.h"
+#include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/host/lj_hostwalk.h"
 #include "profile/host/lj_rowload.h"
@@ -28,8 +29,7 @@
 #error "sysprof needs Linux on x86-64 and a GC64 build of LuaJIT"
 #endif
 
-#define HANDLER_STACK (6 * 1024)  /* What our handler takes of a stack at most. */
-#define VM_STACK      (10 * 1024) /* What the program and the VM take beside it at least. */
+#define VM_STACK (10 * 1024) /* What the program and the VM take beside it at least. */
 
 #define INTERVAL_MS_MAX (24 * 3600 * 1000) /* A longer interval counts as this one. */
 
@@ -86,7 +86,7 @@ int lj_sysprof_prepare(const global_State *g)
 static int stack_suffices(const VmThread *thread, char *errmsg)
 {
   size_t size = thread->stack_hi - thread->stack_lo;
-  size_t need = lj_osthread_signalframe() + HANDLER_STACK + VM_STACK;
+  size_t need = lj_osthread_signalframe() + OSSIGNAL_STACK + VM_STACK;
   if (size == 0 || size >= need) return 1;
   snprintf(errmsg, EVENT_ERRMSG_MAX,
 	   "the C stack of the VM's thread has %zu KB; a profile needs at least %zu KB, "
@@ -98,7 +98,7 @@ static int stack_suffices(const VmThread *thread, char *errmsg)
 /* Has the calling thread's signal stack room for a signal, if there is one? */
 static int signal_stack_suffices(char *errmsg)
 {
-  size_t need = lj_osthread_signalframe() + HANDLER_STACK;
+  size_t need = lj_osthread_signalframe() + OSSIGNAL_STACK;
   stack_t ss;
   if (sigaltstack(NULL, &ss) != 0 || (ss.ss_flags & SS_DISABLE) || ss.ss_size >= need)
     return 1;

@@ -12,8 +12,9 @@
 
 #include "lj_def.h"
 
-#define OSSIGNAL_MAX      64 /* Signals of Linux, 1 to 64. */
-#define OSSIGNAL_NAME_MAX 16 /* Bytes of a name, with its NUL. */
+#define OSSIGNAL_MAX      64         /* Signals of Linux, 1 to 64. */
+#define OSSIGNAL_STACK    (6 * 1024) /* What a handler of ours takes of a stack at most. */
+#define OSSIGNAL_NAME_MAX 16         /* Bytes of a name, with its NUL. */
 
 typedef void (*SignalHandler)(int signo, siginfo_t *info, void *uc);
 

@@ -1,5 +1,5 @@
 /*
-** The clock `cpu`: opens the cheapest clock of CPU time that reaches the rate.
+** The clock `cpu`: opens the best clock of CPU time that reaches the rate.
 ** Context: any thread, not the handler: it has no tick of its own.
 */
 

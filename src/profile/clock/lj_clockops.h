@@ -121,6 +121,8 @@ struct Clock {
   uint32_t
     in_thread;      /* Armed clocks of its thread, of real time or of CPU time like this. */
   Clock *part_next; /* Next clock with a part of the budget, see lj_clockbudget.c. */
+  size_t
+    stack_left; /* Set by the handler: what a signal stack that is too small had left. */
   /* Set by the handler only, once armed. */
   uint64_t begin_ns;         /* CLOCK_MONOTONIC when the handler began with this tick. */
   uint64_t random;           /* State of lj_clockops_random. */

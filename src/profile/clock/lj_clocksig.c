@@ -200,11 +200,34 @@ static LJ_NOINLINE void signal_handle_called(int signo, siginfo_t *info, void *u
   lj_ossignal_setmask(before);
 }
 
+/* Has the signal stack room for the handler? Returns the bytes that are left, or 0 if they suffice.
+** The program may have set the stack after the start.
+*/
+#define OWN_STACK 512 /* Taken of OSSIGNAL_STACK until here. */
+
+static LJ_AINLINE size_t stack_left(const ucontext_t *uc)
+{
+  size_t left = (uintptr_t)__builtin_frame_address(0) - (uintptr_t)uc->uc_stack.ss_sp;
+  return left < uc->uc_stack.ss_size && left < OSSIGNAL_STACK - OWN_STACK ? left : 0;
+}
+
+/* Leave the tick out. */
+static LJ_NOINLINE void cramped_handle(const siginfo_t *info, size_t left)
+{
+  uintptr_t value = value_of(info);
+  Clock *c = value ? lj_clockslot_use(value) : NULL;
+  if (!c) return;
+  relaxed_set(&c->stack_left, left);
+  lj_clockslot_done(value);
+}
+
 void lj_clocksig_handler(int signo, siginfo_t *info, void *uc)
 {
   uint64_t begin_ns = mono_ns(); /* Before anything that takes time. */
   int saved_errno = errno;
-  if (LJ_LIKELY(lj_ossignal_isentry(__builtin_return_address(0))))
+  size_t left = stack_left((ucontext_t *)uc);
+  if (LJ_UNLIKELY(left != 0)) cramped_handle(info, left);
+  else if (LJ_LIKELY(lj_ossignal_isentry(__builtin_return_address(0))))
     signal_handle(signo, info, uc, begin_ns,
 		  lj_ossignal_maskof(&((ucontext_t *)uc)->uc_sigmask));
   else signal_handle_called(signo, info, uc, begin_ns);

@@ -12,6 +12,7 @@
 
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_ossigmask.h"
+#include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/clock/lj_clockaction.h"
 #include "profile/clock/lj_clockbudget.h"
@@ -56,6 +57,14 @@ static void source_prepare(const EventSpec *spec, int signo)
   lj_clockcost_measure(clockspec_of(spec), signo);
 }
 
+/* Has it ever been, at one of these calls? */
+static int source_replaced(const Event *ev)
+{
+  ClockSource *src = clocksource_of(ev);
+  if (lj_clockaction_isreplaced(ev->signo)) src->is_replaced = 1;
+  return src->is_replaced;
+}
+
 /* -- Open, arm, stop --------------------------------------------------------- */
 
 static EventStatus source_open(Event *ev, char *errmsg)
@@ -76,11 +85,13 @@ static EventStatus source_open(Event *ev, char *errmsg)
 static int source_arm(Event *ev)
 {
   memset(&clocksource_of(ev)->throttle, 0, sizeof(Throttle));
+  clocksource_of(ev)->is_replaced = 0;
   return lj_clock_arm(&clocksource_of(ev)->clock) == EVENT_OK ? 0 : errno ? errno : EINVAL;
 }
 
 static void source_stop(Event *ev)
 {
+  source_replaced(ev);
   lj_clock_close(&clocksource_of(ev)->clock);
 }
 
@@ -91,17 +102,36 @@ static SigBlocked source_blocked(const Event *ev)
   return lj_ossigmask_blocked(ev->tid, ev->signo);
 }
 
-static int source_replaced(const Event *ev)
-{
-  return lj_clockaction_isreplaced(ev->signo);
-}
-
 /* The handler sets begin_ns. */
 static void source_revive(Event *ev)
 {
   Clock *c = &clocksource_of(ev)->clock;
   int is_silent = mono_ns() - relaxed_get(&c->begin_ns) > SILENT_NS;
   if (is_silent || relaxed_get(&c->was_on_tick)) lj_clock_revive(c);
+}
+
+/* Why samples are missing. Returns 0 if none are. */
+static int missing_write(const Event *ev, char *text)
+{
+  const ClockSource *src = clocksource_of(ev);
+  size_t left = relaxed_get(&src->clock.stack_left);
+  char name[OSSIGNAL_NAME_MAX];
+  if (left != 0) {
+    snprintf(
+      text, EVENT_TEXT_MAX,
+      "%s: a signal stack had %zu bytes left; a sample needs %d, so samples are missing; "
+      "see sigaltstack(2)",
+      ev->spec.name, left, OSSIGNAL_STACK);
+    return 1;
+  }
+  if (!src->is_replaced) return 0;
+  lj_ossignal_name(ev->signo, name);
+  snprintf(
+    text, EVENT_TEXT_MAX,
+    "%s: the program set its own handler for %s, which takes the samples' signals; start the "
+    "profile later, or choose another signal",
+    ev->spec.name, name);
+  return 1;
 }
 
 /* Also of a clock that is closed now. */
@@ -111,6 +141,7 @@ static void source_limit(const Event *ev, char *text)
   size_t at;
   text[0] = '\0';
   if (!c->ops) return; /* It was never open. */
+  if (missing_write(ev, text)) return;
   lj_clockbudget_limit(c, text);
   at = strlen(text);
   if (c->ops->note)

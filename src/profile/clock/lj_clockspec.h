@@ -5,7 +5,7 @@
 **   item  := name [':' modifier+] ['/period=' N '/']
 **
 ** Clocks are:
-**   cpu          the cheapest clock of CPU time that reaches the rate
+**   cpu          the best clock of CPU time that reaches the rate
 **   ctimer       a timer of a thread's CPU time, timer_create(2)
 **   task-clock   a thread's CPU time, as a perf event
 **   itimer       one timer for the process, setitimer(2)

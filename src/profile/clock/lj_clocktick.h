@@ -13,6 +13,7 @@
 /* Event.source of a clock. */
 typedef struct ClockSource {
   Clock clock;
+  int is_replaced; /* The program has set its own handler. Under the lock. */
   /* Handler only, once armed. */
   Throttle throttle;
   uint64_t tick_ns; /* Time of the last tick. */
