@@ -50,6 +50,7 @@ static struct {
   int count_fd;    /* The clock's other descriptor. */
   int is_open;     /* Both are open. Under the lock of lj_clock. */
 } fds[FDS_SIZE];
+static int fds_used; /* Has an entry ever been added? Under the lock of lj_clock. */
 
 #define fds_place(fd, i) (((unsigned int)(fd) + (unsigned int)(i)) % FDS_SIZE)
 
@@ -90,6 +91,7 @@ static int fds_add(int fd, int count_fd, uintptr_t value)
     if (relaxed_get(&fds[k].value) == 0 && free_place < 0) free_place = (int)k;
   }
   if (free_place < 0) return 0;
+  fds_used = 1;
   fds[free_place].count_fd = count_fd;
   fds[free_place].is_open = 1;
   __atomic_store_n(&fds[free_place].fd1, fd + 1, __ATOMIC_SEQ_CST);
@@ -124,12 +126,14 @@ static void event_close(int fd)
 static void perf_forget(void)
 {
   int i;
+  if (!fds_used) return;
+  fds_used = 0;
   for (i = 0; i < FDS_SIZE; i++) {
     if (fds[i].value && fds[i].is_open) {
       event_close(fds[i].fd1 - 1);
       event_close(fds[i].count_fd);
     }
-    relaxed_set(&fds[i].value, 0);
+    if (fds[i].value) relaxed_set(&fds[i].value, 0); /* Copy no page for nothing. */
   }
 }
 

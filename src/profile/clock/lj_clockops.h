@@ -17,7 +17,7 @@
 #include "profile/clock/lj_clockspec.h"
 
 /* Open clocks of a process, at most; a power of two. */
-#define CLOCKS_MAX 1024
+#define CLOCKS_MAX 16384
 
 /* A clock whose period lasts as many interrupts leaves its thread the time to run. */
 #define CLOCK_ONESHOT_CYCLES 8

@@ -99,7 +99,7 @@ void lj_clockslot_free(const Clock *c, int own)
 void lj_clockslot_forget(void)
 {
   int i;
-  for (i = 0; i < CLOCKS_MAX; i++) {
+  for (i = 0; i < lj_clockslot_top; i++) {
     relaxed_set(&slots[i].value, VALUE_FREE);
     relaxed_set(&slots[i].users, 0);
     relaxed_set(&slots[i].delivering, 0);
