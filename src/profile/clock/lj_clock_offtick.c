@@ -70,7 +70,7 @@ static void offtick_close(Clock *c)
 /* An event costs something at each switch even while it is off. */
 static void offtick_revive(Clock *c)
 {
-  if (relaxed_get(&c->on_tick) != EVENT_OVER || c->fd < 0) return;
+  if (__atomic_load_n(&c->on_tick, __ATOMIC_ACQUIRE) != EVENT_OVER || c->fd < 0) return;
   lj_clock_perf_ops.drained(c);
   lj_clock_perf_ops.close(c);
 }
@@ -117,7 +117,7 @@ static void look(Clock *c)
   if (c->on_tick == EVENT_TICKS) {
     if (switches > most || !lj_clock_perf_isopen(c)) timer_ticks(c);
   } else if (c->on_tick == TIMER_TICKS && ++c->nlook >= LOOKS) {
-    relaxed_set(&c->on_tick, EVENT_OVER);
+    __atomic_store_n(&c->on_tick, EVENT_OVER, __ATOMIC_RELEASE);
   } else if (c->on_tick == TIMER_TICKS && switches < most / CALMER &&
 	     lj_clock_perf_isopen(c)) {
     event_ticks(c, lj_clockops_period(c));

@@ -16,6 +16,7 @@
 #include "profile/clock/lj_clock_timer.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_ossignal.h"
+#include "profile/base/lj_relaxed.h"
 #include "profile/base/lj_seccomp.h"
 
 static struct timespec timespec_of(uint64_t ns)
@@ -97,10 +98,19 @@ static int timer_tick(Clock *c, const siginfo_t *info)
   return info->si_code == SI_TIMER && info->si_overrun > 0 ? info->si_overrun : 0;
 }
 
+/* Other threads read them. */
+static void switches_set(ThreadSwitches *to, const ThreadSwitches *ts)
+{
+  relaxed_set(&to->cpu_ns, ts->cpu_ns);
+  relaxed_set(&to->preempted, ts->preempted);
+}
+
 static int ctimer_tick(Clock *c, const siginfo_t *info)
 {
-  lj_clockops_switches(&c->now);
-  if (c->first.cpu_ns == 0) c->first = c->now;
+  ThreadSwitches now;
+  lj_clockops_switches(&now);
+  if (c->first.cpu_ns == 0) switches_set(&c->first, &now);
+  switches_set(&c->now, &now);
   return timer_tick(c, info);
 }
 

@@ -130,7 +130,7 @@ struct Clock {
   uint64_t period_now;       /* Period until the next tick. */
   uint64_t period_set;       /* In place of the spec's, by the budget; or 0. */
   uint64_t left;             /* Left out by period_set, below a period of the spec. */
-  ThreadSwitches first, now; /* CLOCK_CTIMER: at its first and last tick. */
+  ThreadSwitches first, now; /* CLOCK_CTIMER: at its first and last tick, without waits. */
   ThreadSwitches looked;     /* Off-tick clock: at its last look. */
   uint64_t read_ns, read_cpu_ns;        /* CLOCK_MONOTONIC and CPU time at the last read. */
   uint64_t ticked_ns;                   /* Periods of the ticks since then, */
