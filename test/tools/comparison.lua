@@ -2,6 +2,7 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
+local G = require("sysprof.grammar")
 local json = require("json_decode")
 local reader = require("sysprof.reader")
 local view = require("sysprof.view")
@@ -118,6 +119,48 @@ t.with_file(AFTER, function(after)
       command("--diff=" .. cut, 3, nil, cut .. ": offset ")
     end)
   end)
+end)
+
+-- -- Events ----------------------------------------------------------------
+
+-- A profile of one event, or of wall, which is cpu and offcpu together.
+local function of_event(clock)
+  local b = B.new():context(7):meta("clock", clock == "wall" and "cpu,offcpu" or clock):lfunc(1, 1, "@x", "f")
+  if clock == "wall" then
+    b:meta("wall", "cpu,offcpu"):event(0, "ctimer", G.SPF_UNIT_US, 1e6):event(1, "switch-records", G.SPF_UNIT_NS, 0)
+  else
+    b:event(0, clock, clock == "cpu" and G.SPF_UNIT_US or clock == "offcpu" and G.SPF_UNIT_NS or G.SPF_UNIT_COUNT, 0)
+  end
+  b:stack(1, { F.lfunc(1, 1) }):sample(1, 0, 1, nil, 1000, 0)
+  if clock == "wall" then b:sample(1, 0, 1, nil, 3e6, 1) end
+  return b:finish()
+end
+
+local CLOCKS = { "wall", "offcpu", "cycles", "instructions", "cpu" }
+local streams = {}
+for i, clock in ipairs(CLOCKS) do streams[i] = of_event(clock) end
+t.with_files(streams, function(paths)
+  local file = {}
+  for i, clock in ipairs(CLOCKS) do file[clock] = paths[i] end
+  local function diff(arguments, base, new)
+    return t.shell(("'%s' '%s/tools/luajit-sysprof.lua' diff %s %s %s"):format(t.luajit, t.source, arguments,
+										 file[base], file[new]))
+  end
+  local function refuses(base, new, why)
+    for _, weight in ipairs { "", "--weight=samples" } do
+      local status, out, err = diff(weight, base, new)
+      t.equal(("%d %s"):format(status, out), "1 ", base .. " against " .. new)
+      t.contains(err, ("%s: event '%s' and event '%s' %s\n"):format(file[base], base, new, why), base .. ": why")
+    end
+  end
+  refuses("wall", "offcpu", "are different events; choose an event of both by --event: offcpu")
+  refuses("offcpu", "wall", "are different events; choose an event of both by --event: offcpu")
+  refuses("cycles", "instructions", "are different events; the profiles have no event in common")
+  t.contains(select(2, diff("", "cpu", "cpu")), "\nevent     cpu\nsampled   1.000 ms before, ", "the event is named")
+  t.contains(select(2, diff("-e offcpu", "wall", "offcpu")), "\nevent     offcpu\nsampled   3.000 ms before, ",
+	     "an event of both")
+  local _, out = t.parse(("--event=offcpu --format=top --diff=%s %s"):format(file.wall, file.offcpu))
+  t.contains(out, "\nshown              offcpu: ", "shares: the event is named")
 end)
 
 t.finish()

@@ -128,7 +128,7 @@ t.ok(not prints("info a.bin", "samples"):find("f %(x%.lua"), "info has no table"
 local changes = prints("diff b.bin a.bin", "\ngone      g (x.lua:2) 1.000 ms\nnew       f (x.lua:2) 3.000 ms\n")
 t.contains(changes, "base      b.bin", "diff: base")
 t.contains(changes, "\nprofile   a.bin", "diff: profile")
-t.contains(changes, "\nsampled   2.000 ms before, 4.000 ms after: 100.0% more\n", "diff: sums")
+t.contains(changes, "\nevent     cpu\nsampled   2.000 ms before, 4.000 ms after: 100.0% more\n", "diff: sums")
 t.contains(changes, "     +3.000       0.000       3.000      0.0     75.0  f (x.lua:2)\n", "diff: a new function")
 t.contains(changes, "     -1.000       1.000       0.000     50.0      0.0  g (x.lua:2)\n", "diff: a gone function")
 prints("diff --weight=samples a.bin a.bin", "\nsampled   4 samples before, 4 samples after: the same\n")

@@ -18,6 +18,7 @@ local reader = require("sysprof.read.reader")
 local selfreport = require("sysprof.show.selfreport")
 local text = require("sysprof.base.text")
 local top_waits = require("sysprof.formats.top_waits")
+local units = require("sysprof.model.units")
 local view = require("sysprof.show.view")
 local viewspecs = require("sysprof.cli.viewspecs")
 
@@ -127,6 +128,17 @@ local function common_events(a, b)
   return "choose an event of both by --event: " .. table.concat(list, ", ")
 end
 
+-- Says why the values of a view and of its base do not compare, or nil. All CPU times do, whatever clock measured them.
+local function unlike(shown_view, base_view)
+  local e, base = shown_view.event, base_view.event
+  local same_unit = base_view.unit == shown_view.unit
+  local both_cpu = units.of(e.unit).is_cpu and units.of(base.unit).is_cpu
+  if same_unit and (e.key == base.key or both_cpu) then return nil end
+  return ("event '%s' and event '%s' %s; %s"):format(base.name, e.name,
+    same_unit and "are different events" or "have different units",
+    common_events(base_view.profile, shown_view.profile))
+end
+
 -- Reads, renders and warns. Returns the status.
 local function show(say, paths, opt)
   local shown = name_of(paths[1])
@@ -136,17 +148,17 @@ local function show(say, paths, opt)
   local shown_view = read(say, paths, shown, opt)
   local base_view = shown_view and opt.diff and read(say, { opt.diff }, name_of(opt.diff), opt)
   if not shown_view or (opt.diff and not base_view) then return command.FAILED end
-  if base_view and base_view.unit ~= shown_view.unit then
-    say(("%s: event '%s' and event '%s' have different units; %s"):format(name_of(opt.diff), base_view.event.name,
-      shown_view.event.name, common_events(base_view.profile, shown_view.profile)))
+  local base = base_view
+  local err = base and unlike(shown_view, base)
+  if err then
+    say(name_of(opt.diff), ": ", err)
     return command.FAILED
   end
+  if base then shown_view:compare_with(base) end
   opt.title = opt.title or shown_view:default_title(shown)
   opt.base_title = opt.diff and name_of(opt.diff)
-  local base = base_view
-  if base then shown_view:compare_with(base_view) end
-  local produce, err = renderer(shown_view, opt)
-  local ok
+  local produce, ok
+  produce, err = renderer(shown_view, opt)
   if produce then ok, err = outfile.write(opt.output, produce) end
   if not ok then
     say(shown, ": ", err)

@@ -120,6 +120,8 @@ local function write_head(view, list, write)
   for _, line in ipairs(headline.short(profile, view.options.title or "", "profile")) do put(line[1], line[2]) end
   both("real time", headline.real_time(base), headline.real_time(profile))
   both("CPU time", selfreport.cpu_time(base), selfreport.cpu_time(profile))
+  local name, base_name = text.clean(view.event.name), text.clean(view.base.event.name)
+  put("event", name == base_name and name or ("%s before, %s after"):format(base_name, name))
   put("sampled", change_text(list.base_sum, list.sum, function(v) return view:amount_text(v) end))
   put("gone", only_text(view, list, "base_total", "total"))
   put("new", only_text(view, list, "total", "base_total"))

@@ -248,9 +248,10 @@ function methods:each_of_base(visit)
   end)
 end
 
--- Whether the samples of other events are left out, or may be.
+-- Whether the samples of other events are left out, or may be; here or in the base.
 function methods:one_of_several()
-  return self.options.event ~= nil or #events.list(self.profile) > 1
+  return self.options.event ~= nil or #events.list(self.profile) > 1 or
+	 self.base ~= nil and self.base:one_of_several()
 end
 
 -- Returns a title: a name of the profile, with the event's name if it has several, and whether all waits are
