@@ -121,6 +121,23 @@ for _, s in ipairs(d.samples) do
 end
 t.equal(table.concat(ages, ", "), "4-7 cycles, 4-7 cycles, 4-7 cycles, 2-3 cycles", "ages")
 t.contains(render(p, "top"), "\nlive: the rest     ", "report: the rest")
+
+-- Nothing left has a sample: that bounds the bytes, and is no exact 0.
+local HELD = FIRST + G.SPF_EVENT_HELD
+local NO_SAMPLES = "no samples: up to %s with 95 %% confidence%s; one in %s"
+for _, case in ipairs { { 1e6, "2.9 KiB", " of 976.6 KiB that the VM holds", "973.6 KiB to 976.6 KiB" },
+			{ 1000, "1000 B", " of 1000 B that the VM holds", "0 B to 1000 B" }, { nil, "2.9 KiB", "" } } do
+  p = sized({ { FIRST + G.SPF_EVENT_TOTAL, 500 }, case[1] and { HELD, case[1] } or nil })
+  local top = render(p, "top")
+  t.contains(top, "\nevent live         " .. NO_SAMPLES:format(case[2], case[3], "1000 B") .. "\n", "no samples: report")
+  if case[4] then
+    t.contains(top, "\nlive: the rest     " .. case[4] .. " with 95 % confidence: from before the start\n", "the rest")
+  end
+  t.ok(not top:find("standard error"), "no samples: no standard error")
+  local e = json.decode(render(p, "json")).events[2]
+  t.equal(("%s %s"):format(e.standard_error, e.at_most), "nil 3000", "no samples: json")
+end
+
 t.equal(things(sized({ period = 1 }, 500, 1, 3)), "3 0 0, 3: 504, 3", "the period 1")
 b = B.new():context(7, 0):meta("clock", "alloc"):event(0, "alloc", G.SPF_UNIT_BYTES, 1000, SIZED)
 b:sample(0, 0, 1, nil, 5000, 0, { 500, 1, 0, 10 }):sample(0, 0, 1, nil, 1271, 0, { 500, 2, 0, 1 })

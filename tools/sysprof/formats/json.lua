@@ -74,8 +74,10 @@ local function write_events(write, list)
     if e.things then out[#out + 1] = things_text(e) end
     if e.parts then out[#out + 1] = '"parts":[' .. table.concat(names_text(e.parts), ",") .. "]" end
     if e.of then
-      out[#out + 1] = ('"left_of":%s,"standard_error":%.0f'):format(text.json(e.of),
-								     math.sqrt(e.variance))
+      local err, most = events.left_error(e)
+      out[#out + 1] = '"left_of":' .. text.json(e.of)
+      if err then out[#out + 1] = ('"standard_error":%.0f'):format(err) end
+      if most then out[#out + 1] = ('"at_most":%.0f'):format(most) end
     end
     if #e.periods == 1 then out[#out + 1] = ('"period":%.0f'):format(e.periods[1]) end
     add(table.concat(out, ",") .. "}")

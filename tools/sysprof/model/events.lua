@@ -82,6 +82,17 @@ function events.add_left(left, variance)
   left.variance = left.variance + variance
 end
 
+local UNSEEN_PERIODS = 3	-- e^-3 is 5 %: the chance that so many bytes have no sample, in blocks of any sizes.
+
+-- Returns the standard error of what an event of a list has left. Without samples nil, and the amount that it has at
+-- most with 95 % confidence, nil if that is not known.
+function events.left_error(e)
+  if e.samples > 0 then return math.sqrt(e.variance) end
+  local most = nil
+  for _, period in ipairs(e.periods) do most = math.max(most or 0, UNSEEN_PERIODS * period) end
+  return nil, most
+end
+
 -- -- Counters --------------------------------------------------------------
 
 -- Counters that older streams have for all events together, and the total for the first

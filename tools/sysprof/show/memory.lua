@@ -4,34 +4,53 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
+local events = require("sysprof.model.events")
 local text = require("sysprof.base.text")
 local units = require("sysprof.model.units")
 
 local memory = {}
 
+-- Returns the most that can be left without a sample, with 95 % confidence; nil if that is not known. The VM holds no
+-- less.
+local function unseen(e, held)
+  local _, most = events.left_error(e)
+  return most and math.min(most, held or most)
+end
+
 -- Returns what is left, as a text: the samples, what they stand for, and what the VM holds. They are drawn, so they may
 -- stand for more than it holds.
 function memory.left_text(e, whole)
-  local unit, held = units.of(e.unit), whole and e.total
-  local s = text.plural(e.samples, "sample") .. ", " .. unit.total(e.weight)
+  local unit, held = units.of(e.unit), whole and e.total or nil
+  local err, most = events.left_error(e), unseen(e, held)
+  local s = "no samples"
+  if err then
+    s = text.plural(e.samples, "sample") .. ", " .. unit.total(e.weight)
+  elseif most then
+    s = ("%s: up to %s with 95 %% confidence"):format(s, unit.total(most))
+  end
   if held then s = s .. (" of %s that the VM holds"):format(unit.total(held)) end
-  s = ("%s, standard error %s"):format(s, unit.total(math.sqrt(e.variance)))
-  if e.second then s = s .. ", " .. text.counted(e.second_weight, e.second) end
+  if err then s = ("%s, standard error %s"):format(s, unit.total(err)) end
+  if err and e.second then s = s .. ", " .. text.counted(e.second_weight, e.second) end
   if #e.periods == 1 and e.periods[1] > 0 then
     s = ("%s; one in %s"):format(s, unit.period(e.periods[1]))
   end
   return s
 end
 
+-- Returns what the VM holds from before the start, as a text.
+local function rest_text(e, held)
+  local unit, err, most = units.of(e.unit), events.left_error(e), unseen(e, held)
+  local rest = held - e.weight
+  local s = (rest < 0 and "-" or "") .. unit.total(math.abs(rest))
+  if err then return ("%s, standard error %s"):format(s, unit.total(err)) end
+  return most and ("%s to %s with 95 %% confidence"):format(unit.total(held - most), s) or s
+end
+
 -- Appends lines of what is left, and of the rest of what the VM holds.
 function memory.add_left(list, e, whole)
-  local unit, held = units.of(e.unit), whole and e.total
   list[#list + 1] = { "event " .. e.name, memory.left_text(e, whole) }
-  if held then
-    local rest = held - e.weight
-    list[#list + 1] = { e.name .. ": the rest",
-      ("%s%s, standard error %s: from before the start"):format(rest < 0 and "-" or "", unit.total(math.abs(rest)),
-	unit.total(math.sqrt(e.variance))) }
+  if whole and e.total then
+    list[#list + 1] = { e.name .. ": the rest", rest_text(e, e.total) .. ": from before the start" }
   end
 end
 
