@@ -14,7 +14,7 @@ root = root:gsub("\n$", "")
 t.write_file("here/lib/own.lua", TEXT)
 t.write_file("away/open.lua", TEXT)
 t.write_file("away/private.lua", TEXT)
-t.shell("mkdir -p away/closed")
+t.shell("mkdir -p away/closed; ln -s lib/own.lua here/own.txt")
 t.write_file("away/closed/open.lua", TEXT)
 t.shell("chmod 600 here/lib/own.lua away/private.lua; chmod 644 away/open.lua away/closed/open.lua; " ..
 	"chmod 700 away/closed; mkfifo here/pipe.lua; " ..
@@ -55,5 +55,34 @@ end
 t.contains(list("evil\n\27[2J.lua"), "[no source: evil??[2J.lua: No such file or directory]", "a name with control characters")
 -- The user names it.
 t.contains(list("away/private.lua", "../away/private.lua"), "local secret = 1", "on the command line")
+
+
+-- A user names a file by the end of its path: the profile's own path opens it, under the same rules.
+local function both(arguments)
+  local chunks, outputs = { "@./lib/own.lua", "@../away/private.lua", "@x/two.lua", "@y/two.lua" }, {}
+  local b = B.new():context()
+  for i, chunk in ipairs(chunks) do
+    b:lfunc(i, 0, chunk):stack(i, { F.cbound, F.lfunc(i, 1) }):sample(i, 0, 5)
+  end
+  t.with_file(b:finish(), function(path)
+    for i, command in ipairs { "luajit-sysprof.lua' annotate ", "luajit-parse-sysprof.lua' --annotate=" } do
+      local _, out, err = t.shell(("cd here && '%s' '%s/tools/%s%s '%s'"):format(t.luajit, t.source, command, arguments,
+										  path))
+      outputs[i] = out .. err
+    end
+  end)
+  return ipairs(outputs)
+end
+for _, out in both("own.lua") do t.contains(out, "local secret = 1", "the profile's path") end
+for _, out in both("own.lua") do t.contains(out, "./lib/own.lua", "its name") end
+for _, out in both("private.lua") do
+  t.ok(not out:find("local secret"), "a private file that the profile names")
+  t.contains(out, "../away/private.lua: only some users may read it", "why")
+end
+for _, out in both("two.lua") do
+  t.contains(out, "two.lua: No such file or directory; the profile names x/two.lua, y/two.lua", "several files")
+end
+for _, out in both("own.lua -o own.txt --force") do t.contains(out, "is a source of the profile", "the output") end
+t.equal(t.read_file("here/lib/own.lua"), TEXT, "the source is as before")
 
 t.finish()

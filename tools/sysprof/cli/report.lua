@@ -86,15 +86,18 @@ end
 
 -- Returns a function that renders a view into write(s), or nil and a message.
 local function renderer(shown_view, opt)
+  local listing, err
   if opt.hot then
-    local listing, err = hotlines.new(shown_view, opt.source)
-    for _, path in ipairs(listing and listing:sources() or {}) do
+    listing, err = hotlines.new(shown_view, opt.source)
+  elseif opt.annotate then
+    listing, err = annotate.new(shown_view, opt.annotate)
+  end
+  if err then return nil, err end
+  if listing then
+    for _, path in ipairs(listing:sources()) do
       if is_output(opt, path) then return nil, ("the output %s is a source of the profile"):format(opt.output) end
     end
-    return listing and function(write) listing:render(write) end, err
-  elseif opt.annotate then
-    local listing, err = annotate.new(shown_view, opt.annotate)
-    return listing and function(write) listing:render(write) end, err
+    return function(write) listing:render(write) end
   end
   local format = require("sysprof.formats." .. opt.format)
   return function(write) format.render(shown_view, write) end

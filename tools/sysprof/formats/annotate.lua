@@ -57,10 +57,11 @@ end
 local methods = {}
 local mt = { __index = methods }
 
--- Returns the listing of the file at a path, or nil and a message.
+-- Returns the listing of the file that a path means, or nil and a message.
 function annotate.new(view, path)
-  local lines, err = source.lines(path, true)
-  if not lines then return nil, "cannot read " .. err end
+  local found, is_named, hint = source.find(view.profile, path)
+  local lines, err = source.lines(found, is_named)
+  if not lines then return nil, "cannot read " .. text.clean(err .. (hint and "; " .. hint or "")) end
   local chunks, counted = source.chunks(view.profile, path)
   local rows, file, sum = count(view, chunks)
   local others = count_others(view, chunks)
@@ -68,7 +69,7 @@ function annotate.new(view, path)
     local nothing = selfreport.nothing(view.profile) or view.shown == 0 and view.filter and view:nothing_text()
     return nil, nothing or ("the profile has no samples in '%s'"):format(text.clean(path))
   end
-  return setmetatable({ view = view, path = path, lines = lines, rows = rows,
+  return setmetatable({ view = view, path = found, lines = lines, rows = rows,
 			file = file, sum = sum, others = others, counted = counted }, mt)
 end
 
@@ -135,6 +136,11 @@ local function has_row(self, number)
   local has = self.rows[number] ~= nil
   for _, other in ipairs(self.others) do has = has or other.rows[number] ~= nil end
   return has
+end
+
+-- Returns the paths of the files that render() reads.
+function methods:sources()
+  return { self.path }
 end
 
 function methods:render(write)

@@ -20,11 +20,12 @@ local hotlines = {}
 local methods = {}
 local mt = { __index = methods }
 
--- Returns the files with costs, the hottest first, and the sum of all samples. path: of the only file, or nil.
-local function count(view, path)
+-- Returns the files with costs, the hottest first, and the sum of all samples. path: as the user names the only file,
+-- or nil; found: its path.
+local function count(view, path, found)
   local chunks = path and source.chunks(view.profile, path)
   local files, sum = linecosts.count(view, true, function(chunk)
-    return not path and chunk or path and chunks[chunk] and "@" .. path
+    return not path and chunk or path and chunks[chunk] and "@" .. found
   end)
   local list = {}
   for _, file in pairs(files) do list[#list + 1] = file end
@@ -62,12 +63,14 @@ end
 
 -- Returns the listing of all files, or of the file at a path; or nil and a message.
 function hotlines.new(view, path)
-  local list, sum = count(view, path)
+  local found, is_named, hint
+  if path then found, is_named, hint = source.find(view.profile, path) end
+  local list, sum = count(view, path, found)
   if #list == 0 and view.shown > 0 then
     return nil, path and ("the profile has no samples in '%s'"):format(text.clean(path)) or
 		"the profile has no samples with Lua lines"
   end
-  return setmetatable({ view = view, path = path, list = list, sum = sum }, mt)
+  return setmetatable({ view = view, path = found, is_named = is_named, hint = hint, list = list, sum = sum }, mt)
 end
 
 local function write_line(self, write, row, number, line)
@@ -80,12 +83,12 @@ end
 local function write_file(self, write, file)
   local path = file.chunk:match("^@(.+)$")
   local lines, why = nil, "the chunk is no file"
-  if path then lines, why = source.lines(path, self.path ~= nil) end
+  if path then lines, why = source.lines(path, self.is_named) end
   local shown = self.path and whole_region(file, lines) or hot_regions(file, self.sum)
   if #shown == 0 then return end
   write(("\n%s  %.1f%%\n"):format(text.clean(path or file.chunk:sub(1, NAME_BYTES)), 100 * file.self / self.sum))
   local warning = path and source.warning(path, self.view.profile)
-  if not lines then warning = "no source: " .. why end
+  if not lines then warning = "no source: " .. why .. (self.hint and "; " .. self.hint or "") end
   if warning then write(("[%s]\n"):format(text.clean(warning))) end
   write(("%7s %7s %9s %7s  text\n"):format("self%", "total%", "compiled%", "line"))
   for i, region in ipairs(shown) do

@@ -11,6 +11,7 @@ local sort = require("sysprof.base.sort")
 local text = require("sysprof.base.text")
 
 local TAB = 8
+local CHUNKS = 5	-- Paths that a message names.
 local SOURCE_MAX = limits.SOURCE
 local READ_BY_OTHERS, SEARCH_BY_OTHERS = 4, 1	-- In the mode of a file, and of a folder.
 
@@ -53,6 +54,15 @@ function source.chunks(profile, path)
   end
   sort(list)
   return set, list
+end
+
+-- Returns the path of the source that a user means by a path, and whether the user named it: without such a file, it is
+-- the file of the profile's only chunk that the path means. A third result names the chunks if there are several.
+function source.find(profile, path)
+  local _, list = source.chunks(profile, path)
+  if files.stat(path) or #list == 0 then return path, true end
+  if #list == 1 then return list[1], false end
+  return path, true, "the profile names " .. text.listed(list, 1, CHUNKS)
 end
 
 -- -- Lines -----------------------------------------------------------------
