@@ -299,6 +299,31 @@ t.contains(said, ", written to standard output\n", "standard output")
 -- Without a sample, or without Lua frames.
 t.write_file("verbs/none.lua", "return 1")
 t.contains(select(3, try("run -o none.bin none.lua")), "luajit-sysprof: no samples: cpu counted ", "no samples")
+-- A remedy that cannot help is not named: the rate is high, limited, or the CPU time too short for any rate.
+local function advised(hz, samples, cpu_us, real_us, limit, with)
+  local b = B.new():context(7):meta("clock", "cpu" .. (with or "")):event(0, "cpu", G.SPF_UNIT_US, 1e9 / hz)
+  if limit then b:meta("limit", limit) end
+  if with then b:event(1, "switch-records", G.SPF_UNIT_NS, 0) end
+  b:lfunc(1, 2, "@x.lua", "f"):stack(1, { F.lfunc(1, 3) })
+  if samples > 0 then b:sample(1, 0, samples) end
+  b:counters { { G.SPF_COUNTER_WALL_US, real_us }, { G.SPF_COUNTER_EVENT + G.SPF_EVENT_TOTAL, cpu_us } }
+  local view = require("sysprof.view").new(assert(require("sysprof.reader").parse_string(b:finish())))
+  local lines = {}
+  require("sysprof.cli.summary").print(function(...) lines[#lines + 1] = table.concat { ... } end, view, { "x.bin" },
+    { output = "-", format = "top" })
+  return table.concat(lines, "\n")
+end
+local MORE = "; --hz=1000 takes more"
+t.contains(advised(100, 9, 90000, 90000), "\nthese are few samples" .. MORE, "few samples")
+t.contains(advised(100, 0, 4000, 4000), "no samples: cpu counted 4 ms, one in 10 ms has a sample" .. MORE, "none")
+for _, case in ipairs { { 1000, 9, 9000, 9000 }, { 5000, 9, 9000, 9000 }, { 1000, 0, 40, 40 }, { 100, 0, 40, 40 },
+			{ 500, 9, 40000, 40000, "the kernel's tick" } } do
+  said = advised(unpack(case))
+  t.ok(said:find(case[2] > 0 and "these are few samples" or "no samples: cpu") and not said:find("takes more"),
+       "no remedy: " .. said)
+end
+t.contains(advised(100, 9, 90000, 900000), "no CPU for 0.8 of 0.9 s; --event=wall shows why", "it waits")
+t.contains(advised(100, 9, 90000, 900000, nil, ",offcpu"), "; 'report --event=offcpu' shows why", "its waits are there")
 _, said = prints("run -F 1000 --no-lua -o c.txt short.lua", "")
 t.contains(said, "hottest C functions:\n", "--no-lua")
 t.ok(not said:find("Lua function", 1, true) and not said:find("Lua line", 1, true), "--no-lua: no Lua functions: " .. said)

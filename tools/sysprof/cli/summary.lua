@@ -14,6 +14,7 @@ local units = require("sysprof.model.units")
 local HOTTEST = 5	-- Rows of each table.
 local LISTED = 5	-- Children in a line.
 local FEW = 50		-- Samples.
+local MORE_HZ = 1000	-- The rate to ask for instead.
 local IDLE = 0.5	-- Part of the real time that a waiting script computes at most.
 local WRITE_BYTES = 2^16	-- Bytes that the profiler writes at once.
 local QUIET_SECONDS = 0.2
@@ -33,6 +34,13 @@ local function say_rows(say, shown_view, title, options)
   end
 end
 
+-- Returns the option by which a CPU event has more samples, or "" if a higher rate would give none.
+local function more_text(profile, e, cpu)
+  local asked = selfreport.rates(profile, e)
+  local helps = asked and asked < MORE_HZ and not profile.meta.limit and (cpu or 0) * MORE_HZ >= 1
+  return helps and ("; --hz=%d takes more"):format(MORE_HZ) or ""
+end
+
 -- Returns why there are few samples or none, and what shows more; or nil.
 local function advice(profile, opt)
   local e = events.list(profile)[1]
@@ -41,12 +49,14 @@ local function advice(profile, opt)
   local samples = profile:totals()
   if is_cpu and real and real > QUIET_SECONDS and cpu and cpu < IDLE * real then
     local who = headline.processes(profile) > 1 and "processes" or opt.programs and "program" or "script"
-    return ("the %s used no CPU for %.1f of %.1f s; --event=wall shows why"):format(who, real - cpu, real)
+    local waits = events.of_waits(profile)
+    return ("the %s used no CPU for %.1f of %.1f s; %s shows why"):format(who, real - cpu, real,
+      waits and ("'report --event=%s'"):format(text.clean(waits)) or "--event=wall")
   elseif samples == 0 then
-    local hint = is_cpu and not headline.forked(profile) and "; --hz=1000 takes more" or ""
+    local hint = is_cpu and not headline.forked(profile) and more_text(profile, e, cpu) or ""
     return profile.complete and selfreport.nothing(profile) .. hint or nil
   elseif is_cpu and samples < FEW then
-    return "these are few samples; --hz=1000 takes more"
+    return "these are few samples" .. more_text(profile, e, cpu)
   end
 end
 
