@@ -35,7 +35,8 @@ for behaviour, sentence in pairs {
   t.ok(not exists("sysprof.bin"), behaviour .. ": no file")
   status, out, err = try("stop " .. pid)
   local obeys = behaviour == "refuses" or behaviour:find("^done")
-  t.equal(status, obeys and 0 or 1, behaviour .. ": stop: " .. err)
+  t.equal(status, 1, behaviour .. ": stop: " .. err)
+  t.equal(err:find(": there was no recording", 1, true) ~= nil, obeys and true or false, behaviour .. ": stop: " .. err)
   status, out, err = try("ps")
   t.equal(status, 0, behaviour .. ": ps: " .. err)
   -- Other users may have programs; then there is a column more.

@@ -232,7 +232,7 @@ t.ok(t.content("out.bin.old") ~= "" and t.content("out.bin.old") ~= t.content("o
 begin("-o out.txt " .. first)
 says("stop " .. first, 0, ("process %d (first.lua): 1 recording ended"):format(first))
 wait_for("log", "30 samples")
-says("stop " .. first, 0, ("process %d (first.lua): there was no recording"):format(first))
+says("stop " .. first, 1, ("process %d (first.lua): there was no recording"):format(first))
 says("stop 99999999", 1, "there is no process 99999999")
 
 -- The status after Ctrl-C.

@@ -15,7 +15,7 @@ local verb = { name = "stop", line = "end recordings of programs",
 verb.help = {
   usage = "Usage: luajit-sysprof stop [options] PID...",
   intro = "\nEnds the recordings that 'luajit-sysprof record' makes of programs.\n",
-  tail = "Exit status: 0 success, 1 no program has obeyed, 2 wrong command line.\n",
+  tail = "Exit status: 0 success, 1 no recording was ended, 2 wrong command line.\n",
   example = "luajit-sysprof stop 4711",
 }
 
@@ -26,10 +26,9 @@ function verb.main(this, opt, rest)
   requests.ask(targets.open(this, opt, rest), "stop", function(program, answer, why)
     if not answer then return this.say(why) end
     local n, name = requests.number(answer, "stopped"), programs.name(program.facts)
+    if n == 0 then return this.say(name, ": there was no recording") end
     status = command.OK
-    if n == 0 then this.say(name, ": there was no recording")
-    else this.say(name, ": ", text.plural(n, "recording"), " ended")
-    end
+    this.say(name, ": ", text.plural(n, "recording"), " ended")
   end)
   return status
 end
