@@ -106,6 +106,11 @@ end
 t.equal(d.states, true, "page: states")
 t.equal(("%.0f %.0f %.0f %.0f"):format(off["f (a.lua:1)"], off["[waiting: epoll_wait]"], off["[runnable]"],
 	off["[stack unknown: no tick came]"]), "0 50000000 20000000 0", "page: off CPU")
+-- A part has all digits of the whole: otherwise it could exceed it.
+local b = B.new():context(7, 0):meta("clock", "offcpu"):meta("pid", "7"):meta("wall", "offcpu")
+b:event(0, "switch-records", NS, 0):lfunc(1, 1, "@a.lua", "f"):stack(1, { F.lfunc(1, 1) })
+local nodes = page_of(b:sample(1, 0, 1, nil, 1234567891, 0):finish(), {}).nodes
+t.equal(("%.0f %.0f"):format(nodes[3], nodes[4]), "1234567891 1234567891", "page: all digits")
 t.equal(page_of(bytes, { event = "cpu" }).states, false, "page: one event has no states")
 
 -- Steps of a millisecond. A sample of ready time stands for the second before it, so it has a tenth

@@ -91,7 +91,8 @@ local function write_nodes(calls, write, has_other)
     n = n + 3
     if has_other then
       n = n + 1
-      out[n] = record.other == 0 and "0" or ("%.6g"):format(record.other)
+      -- Its part off CPU must not exceed a node. Values of a base that are scaled need no more digits.
+      out[n] = record.other % 1 == 0 and whole(record.other) or ("%.6g"):format(record.other)
     end
   end)
   write(table.concat(out, ",", 1, n) .. "]")
