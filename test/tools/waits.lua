@@ -167,6 +167,14 @@ t.contains(top, "\n" .. LINE .. "\n", "coroutines alone: header")
 t.contains(top, "\nhandler              10.0 us mean", "coroutines alone: time of a sample")
 t.contains(render("json", {}), '"name":"[thread busy]","kind":"waiting"', "coroutines: kind of the leaf")
 
+-- The mean of a wait has a unit that shows it.
+for _, case in ipairs { { 100, "0.100 us" }, { 99999, "99.999 us" }, { 100000, "0.100 ms" } } do
+  local b = B.new():context(7):meta("clock", "coroutine-wait")
+  b:event(0, "coroutine-wait", NS, 0, { { G.SPF_FIELD_COUNT, "waits" } }):lfunc(1, 1, "@a.lua", "f")
+  b:stack(1, { F.lfunc(1, 3), F.work(G.SPF_WORK_SHORT) }):sample(1, 0, 1, nil, case[1] * 1000, 0, { 1000 })
+  t.contains(render("top", {}, b:finish()), " waited, 1000 waits; " .. case[2] .. " each\n", "a short wait")
+end
+
 for _, case in ipairs { { "cpu,coroutine-wait,offcpu", 1 }, { "coroutine-wait,cpu,offcpu", 0 } } do
   bytes = coroutine_stream(case[1], case[2])
   local o = { event = "coroutine-wait" }

@@ -34,6 +34,11 @@ local function divided(by, form)
   return function(v) return form:format(v / by) end
 end
 
+-- Writes the nanoseconds of one wait, in a unit that shows three digits.
+local function short_time(v)
+  return v < 99999.5 and ("%.3f us"):format(v / 1e3) or ("%.3f ms"):format(v / 1e6)
+end
+
 local PREFIXES = { "KiB", "MiB", "GiB", "TiB", "PiB" }
 
 -- Writes bytes with at most one digit behind the point: "17 B", "512 KiB", "1.5 MiB".
@@ -74,7 +79,7 @@ local by_number = {
     name = "ns", varies = true, is_time = true, ns = 1, by_others = true,
     measures = "measures real time",
     symbol = "ms", text = divided(1e6, "%.3f"), total = divided(1e9, "%.3f s"),
-    of = " of real time", period = divided(1e6, "%.3f ms"), mean = divided(1e6, "%.3f ms"),
+    of = " of real time", period = short_time, mean = short_time,
     pprof = "nanoseconds", pprof_scale = 1, speedscope = "nanoseconds",
   },
 }
