@@ -115,7 +115,9 @@ end
 -- Returns the text of the row that a part counts for, nil for none.
 local function row_text(case, row, part)
   local by = case.options.by
-  if by == "vmstate" then return row.sample.state end
+  if by == "vmstate" then	-- The reason, if nobody has seen the stack.
+    return row.sample.state == "UNKNOWN" and row.parts[#row.parts].text or row.sample.state
+  end
   if by == "thread" then return thread_text(case.naive, row.sample) end
   if by == "syscall" then return naive_waits.text(case.naive, row.sample) end
   if by == "module" then

@@ -286,6 +286,9 @@ local function add_samples(w, tid, time)
       fields[i] = pick(random, { 0, 1, 3, 127, 128, 5e6 })
       named[field[2]] = fields[i]
     end
+    -- A stack that nobody has seen.
+    local is_unseen = state == G.SPF_VMST_CFUNC and host == 0 and lua ~= 0 and recipe.wait and
+		      #w.lua_side[recipe] == 1
     local second, thing = named[e.second], named[e.thing]
     w.b:sample(lua, host, n, state, weight, event - 1, fields)
     for _ = 1, n do
@@ -294,7 +297,7 @@ local function add_samples(w, tid, time)
       local usual = is_time and time - last[event] or e.period
       last[event] = time
       local s = { time = time, weight = weight or usual, second = second, second_name = e.second, labels = w.labels, event = e.name, tid = tid,
-	pid = w.layout.pid, state = w.state_names[state], recipe = recipe, lua = sides_of.lua,
+	pid = w.layout.pid, state = is_unseen and "UNKNOWN" or w.state_names[state], recipe = recipe, lua = sides_of.lua,
 	host = sides_of.host, unit = e.unit, in_sum = in_sum(w, e), session = w.session }
       s.runnable = has_leaf(s, G.SPF_WORK_READY)
       s.is_lost = has_leaf(s, G.SPF_WORK_LOST) or has_leaf(s, G.SPF_WORK_UNKEPT)

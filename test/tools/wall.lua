@@ -79,6 +79,37 @@ local cpu = {}
 for i, row in ipairs(d.threads[1].samples.data) do cpu[i] = row[3] end
 t.equal(table.concat(cpu, " "), "10000 0 15000 0 0 5000", "gecko: CPU time of each sample")
 
+-- -- Stacks that nobody has seen --------------------------------------------
+
+do	-- The VM's state is unknown there. A wait with a C stack is outside of Lua.
+  local C = G.SPF_VMST_CFUNC
+  local b = B.new():context(7, 0):meta("clock", "cpu,offcpu"):meta("pid", "7"):meta("wall", "cpu,offcpu")
+  b:event(0, "ctimer", US, MS):event(1, "switch-records", NS, 0):lfunc(1, 1, "@a.lua", "f"):hsym(0x1010, 0x1000, "poll")
+  b:stack(1, { F.lfunc(1, 1) }):stack(2, { F.work(G.SPF_WORK_READY) }):stack(4, { F.host(0x1010) })
+  b:stack(3, { F.work(G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_LATE) }):stack(5, { F.work(G.SPF_WORK_WAIT, 233) })
+  b:sample(1, 0, 1, G.SPF_VMST_LFUNC, 1000, 0):sample(2, 0, 1, C, 4 * MS, 1):sample(3, 0, 1, C, 3 * MS, 1)
+  local unseen = b:sample(5, 4, 1, C, 2 * MS, 1):finish()
+  local function rows(by, options)
+    options = options or {}
+    options.by, options.event = by, options.event or "wall"
+    local list = {}
+    for value, name in render("top", options, unseen):match("\n\n(.*)$"):gmatch("\n +([%d.]+) [^\n]*%%?  ([^\n]+)") do
+      list[#list + 1] = value .. " " .. name
+    end
+    return table.concat(list, ", ")
+  end
+  for _, case in ipairs { { "vmstate", "2.000 CFUNC, 1.000 LFUNC" }, { "lua", "2.000 [no Lua function], 1.000 f (a.lua:1)" } } do
+    t.equal(rows(case[1]), "4.000 [runnable], 3.000 [stack unknown: seen too late], " .. case[2], "by " .. case[1])
+  end
+  t.equal(rows("vmstate", { states = { C } }), "2.000 CFUNC", "what is in C")
+  t.equal(rows("vmstate", { states = { require("sysprof.show.filters").state("unknown") } }),
+	  "4.000 [runnable], 3.000 [stack unknown: seen too late]", "what is unknown")
+  t.contains(render("top", {}, unseen), "\nvm states          LFUNC 25.0%  CFUNC 25.0%  UNKNOWN 50.0%\n", "report: states")
+  local states = {}
+  for i, sample in ipairs(json.decode(render("json", {}, unseen)).samples) do states[i] = sample.state end
+  t.equal(table.concat(states, " "), "LFUNC UNKNOWN UNKNOWN CFUNC", "json: states")
+end
+
 -- -- Pictures --------------------------------------------------------------
 
 local svg = render("svg", {})

@@ -2,17 +2,21 @@
 -- Rows of tables: what each function, line, module, state, thread, type or age has of the samples.
 --
 -- Self counts samples in the row itself. Total counts samples in it or in its callees; a recursive
--- function counts once per sample. Marks such as [coroutine] are rows too, except among modules.
+-- function counts once per sample. Marks such as [coroutine] are rows too, except among modules. A stack that
+-- nobody has seen is a row by its reason, also among Lua functions and states of the VM.
 ----------------------------------------------------------------------------
 
 local join = require("sysprof.show.join")
 local labels = require("sysprof.model.labels")
+local leafwork = require("sysprof.model.leafwork")
 local places = require("sysprof.names.places")
 local selfreport = require("sysprof.show.selfreport")
+local slots = require("sysprof.model.slots")
 local sort = require("sysprof.base.sort")
 local text = require("sysprof.base.text")
 local threads = require("sysprof.names.threads")
 local top_waits = require("sysprof.formats.top_waits")
+local work = require("sysprof.names.work")
 
 local NO_LUA = { text = "[no Lua function]", kind = "marker" }	-- Row of stacks without one.
 
@@ -71,7 +75,7 @@ end
 
 local function count_frames(view, by)
   local list, sum, stamp, entry_of = {}, 0, 0, grouping[by](view)
-  view:each_joined(function(parts, n, v)
+  view:each_joined(function(parts, n, v, slot)
     stamp, sum = stamp + 1, sum + v
     local leaf
     for i = 1, n do
@@ -89,7 +93,8 @@ local function count_frames(view, by)
       end
     end
     if not leaf then
-      leaf = row_of(list, NO_LUA)
+      local is_unseen = view.profile.slots:state(slot) == slots.UNKNOWN
+      leaf = row_of(list, is_unseen and view.symbols:name(parts[n]).plain or NO_LUA)
       leaf.total = leaf.total + v
     end
     leaf.self = leaf.self + v
@@ -99,7 +104,10 @@ end
 
 -- Texts of rows that stand for whole samples, by slot.
 local slot_text = {
-  vmstate = function(slot) return selfreport.state_name(slot.state) end,
+  vmstate = function(slot, view, number)
+    if slot.state == slots.UNKNOWN then return work.name(leafwork.of(view.profile, number)) end
+    return selfreport.state_name(slot.state)
+  end,
   thread = function(slot) return threads.text(slot.thread) end,
   age = function(slot) return text.clean(labels.value(slot.labels, labels.AGE) or "[no age]") end,
   type = function(slot) return text.clean(labels.value(slot.labels, "type") or "[no type]") end,

@@ -51,6 +51,16 @@ local function lane_of(p, thread, event, set)
   return lane
 end
 
+-- Returns the state of the VM in a sample. The stream has SPF_VMST_CFUNC for a thread that is not in the VM, and for a
+-- stack that nobody has seen: then its only frame tells why.
+local function state_of(p, state, lua, host)
+  if state ~= G.SPF_VMST_CFUNC or host ~= 0 or lua == 0 then return state end
+  local all = p.stacks
+  local leaf = all:leaf(lua)
+  local is_unseen = all:parent(lua) == 0 and all.kind[leaf] == G.SPF_FRAME_WORK and all.extra[leaf] >= G.SPF_WORK_WAIT
+  return is_unseen and slots.UNKNOWN or state
+end
+
 -- Returns the function that counts a sample, which is the hot spot of the
 -- reader. It returns false if there are too many distinct samples, and the slot
 -- that was counted.
@@ -64,7 +74,7 @@ local function profile_adder(p)
       if not lane then return false end
       p.lanes[event] = lane
     end
-    local slot, sum = add(sums, lane, state, lua, host, 1, weight)
+    local slot, sum = add(sums, lane, state_of(p, state, lua, host), lua, host, 1, weight)
     if not slot then return false end
     p.last_time = now
     if now > p.end_time then p.end_time = now end

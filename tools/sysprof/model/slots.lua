@@ -27,7 +27,7 @@ local SLOT = pairmap.kind [[
 
 local numbers = array.kind("double")
 
-local slots = {}
+local slots = { UNKNOWN = STATES - 1 }	-- State of a sample whose stack nobody has seen.
 local methods = {}
 
 -- Returns a slot as a table.

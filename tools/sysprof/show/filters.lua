@@ -7,6 +7,7 @@
 
 local G = require("sysprof.base.grammar")
 local labels = require("sysprof.model.labels")
+local slots = require("sysprof.model.slots")
 local text = require("sysprof.base.text")
 
 local filters = {}
@@ -66,6 +67,7 @@ end
 
 -- Returns a state of the VM by its name in any case, or nil.
 function filters.state(name)
+  if name:upper() == "UNKNOWN" then return slots.UNKNOWN end
   return name:find("^%a+$") and G["SPF_VMST_" .. name:upper()] or nil
 end
 

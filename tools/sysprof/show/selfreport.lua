@@ -12,6 +12,7 @@ local labels = require("sysprof.model.labels")
 local memory = require("sysprof.show.memory")
 local metanumber = require("sysprof.model.metanumber")
 local refusals = require("sysprof.show.refusals")
+local slots = require("sysprof.model.slots")
 local text = require("sysprof.base.text")
 local threadstates = require("sysprof.model.threadstates")
 local units = require("sysprof.model.units")
@@ -29,6 +30,7 @@ local function names_of(prefix)
 end
 
 local STATES = names_of("SPF_VMST_")
+STATES[slots.UNKNOWN] = "UNKNOWN"
 
 local LOST = {
   { G.SPF_COUNTER_LOST_BUFFER, "no room in the buffer" },
@@ -114,8 +116,8 @@ end
 
 local function states(profile, samples)
   local by_state, parts = profile:states(), {}
-  for state = 0, G.SPF_VMST__MAX - 1 do
-    local n = by_state[state]
+  for state = 0, slots.UNKNOWN do
+    local n = STATES[state] and by_state[state]
     if n then
       parts[#parts + 1] = ("%s %.1f%%"):format(STATES[state], 100 * n / samples)
     end
