@@ -110,7 +110,6 @@ local function overlaps(a, b)
   return a.depth == b.depth and a.x + a.width > b.x + 0.011 and b.x + b.width > a.x + 0.011
 end
 
--- Compiled and interpreted code of a function are two boxes of the same name.
 local function count_boxes(boxes, what)
   local count, fits = {}, true
   for i, box in ipairs(boxes) do
@@ -128,6 +127,8 @@ end
 -- Whether a colour is that of a state; of what is gone; of anything else in a comparison.
 local function has_hue(fill, hue) return math.abs((tonumber(fill:match("^hsl%((%d+),")) or 999) - hue) <= 8 end
 local function is_on(fill) return has_hue(fill, 18) end
+local function is_compiled(fill) return has_hue(fill, 206) and fill:find(",72%,", 1, true) ~= nil end
+local function is_interpreted(fill) return has_hue(fill, 96) and fill:find(",48%,", 1, true) ~= nil end
 local function is_off(fill) return has_hue(fill, 212) end
 local function is_gone(fill) return fill == "url(#gone)" end
 local function is_change(fill) return has_hue(fill, 4) or has_hue(fill, 214) end
@@ -214,26 +215,30 @@ function checks.svg(case)
   local rows = rows_of(case.naive, case.options)
   local whole, off, expected, widths = sum_of(rows), 0, {}, {}
   local unit, event = unit_of(case.naive, case.options)
-  local function add(path, text, total, off_total)
+  -- Right parts are off CPU, or of Lua functions what is interpreted; nil of other boxes.
+  local function add(path, text, total, right)
     if total * (WIDE / whole) < NARROW then return end
-    local key = ("%s\n%s (%s, %.2f%%)"):format(path:gsub("\1", ""), text,
+    local key = ("%s\n%s (%s, %.2f%%)"):format(path, text,
       amount_text(unit, event, total), 100 * total / whole)
     expected[key], widths[key] = (expected[key] or 0) + 1, widths[key] or {}
-    table.insert(widths[key], off_total * (WIDE / whole))
+    if right then table.insert(widths[key], right * (WIDE / whole)) end
   end
   for _, row in ipairs(rows) do off = off + (naive.is_off(row.sample) and row.value or 0) end
-  if whole > 0 then add("\nall", "all", whole, off) end
-  for key, node in pairs(paths(rows, exact)) do
-    add("\nall\n" .. key, node.part.text, node.total, node.off_total)
+  local states = has_states(case)
+  local is_left, is_right = states and is_on or is_compiled, states and is_off or is_interpreted
+  if whole > 0 then add("\nall", "all", whole, states and off or nil) end
+  for key, node in pairs(paths(rows, plain)) do
+    local interpreted = node.part.kind == "lua" and node.total - node.compiled or nil
+    add("\nall\n" .. key, node.part.text, node.total, states and node.off_total or interpreted)
   end
-  local boxes, has_right = boxes_of(render(case, "svg")), false
+  local boxes = boxes_of(render(case, "svg"))
   same(count_boxes(boxes, case.what), expected, case.what .. ", svg")
-  for _, box in ipairs(boxes) do has_right = has_right or box.right ~= nil end
-  if has_states(case) then
-    check_right_parts(boxes, widths, is_on, is_off, case.what)
-  else
-    t.ok(not has_right, case.what .. ", svg: one rectangle for a box")
+  local halved = {}
+  for _, box in ipairs(boxes) do
+    if states or is_left(box.fill) or is_right(box.fill) then halved[#halved + 1] = box end
+    if not states and box.right then t.ok(is_left(box.fill), case.what .. ", svg: other boxes have one rectangle") end
   end
+  check_right_parts(halved, widths, is_left, is_right, case.what)
 end
 
 return checks

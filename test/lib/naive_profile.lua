@@ -339,8 +339,8 @@ local function stack_text(parts, label, separator)
 end
 
 -- Adds all beginnings of the stacks of rows to a table, by their text: { key, up (the key of the
--- caller), part, total, self, base, off and off_total (what of self and total is off CPU) }. is_base: the rows
--- count as base of the whole stack only.
+-- caller), part, total, self, base, off and off_total (what of self and total is off CPU), compiled (of total) }.
+-- is_base: the rows count as base of the whole stack only.
 local function add_paths(all, rows, label, is_base)
   for _, row in ipairs(rows) do
     local key = ""
@@ -348,11 +348,12 @@ local function add_paths(all, rows, label, is_base)
       local up = key
       key = i == 1 and label(part) or up .. "\n" .. label(part)
       local node = all[key] or { key = key, up = up, part = part, total = 0, self = 0, base = 0,
-				 off = 0, off_total = 0 }
+				 off = 0, off_total = 0, compiled = 0 }
       local field = is_base and "base" or "self"
       all[key] = node
       local off = is_off(row.sample) and not is_base and row.value or 0
       if not is_base then node.total = node.total + row.value end
+      if part.compiled then node.compiled = node.compiled + row.value end
       node.off_total = node.off_total + off
       if i == #row.parts then node[field], node.off = node[field] + row.value, node.off + off end
     end

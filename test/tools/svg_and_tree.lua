@@ -83,6 +83,28 @@ end
 check_xml((t.render(stream, "svg", { weight = "cpu" })))
 check_xml((t.render(B.new():finish(), "svg")))
 
+-- The event and the total of all boxes stand in the picture.
+for _, case in ipairs { { "cpu", nil, "cpu: 3 samples" }, { "cpu", "event", "cpu: 4.500 ms" }, { "alloc", nil, "alloc: 4.4 KiB" },
+			{ "alloc", "objects", "alloc: 21 objects" }, { "a<b", "event", "a&lt;b: 4500 a&lt;b" } } do
+  local G = require("sysprof.grammar")
+  local unit = case[1] == "cpu" and G.SPF_UNIT_US or case[1] == "alloc" and G.SPF_UNIT_BYTES or G.SPF_UNIT_COUNT
+  local b = B.new():context():meta("clock", case[1]):event(0, case[1], unit, 1000, { { G.SPF_FIELD_COUNT, "objects" } })
+  b:lfunc(1, 1, "@x", "f"):stack(1, { F.lfunc(1, 1) })
+  for _ = 1, 3 do b:sample(1, 0, 1, nil, 1500, 0, { 7 }) end
+  svg = t.render(b:finish(), "svg", { weight = case[2], title = "a.bin" })
+  t.contains(svg, ">a.bin</text>\n<text x=\"10\" y=\"36\">" .. case[3] .. "</text>\n", "svg: the total")
+end
+
+-- A function that is also compiled is one box.
+do
+  local b = B.new():context():lfunc(1, 1, "@x", "f"):lfunc(2, 2, "@x", "g")
+  b:stack(1, { F.cbound, F.lfunc(1, 1) }):stack(2, { F.cbound, F.lfunc(1, 1), F.trace(1, 1) })
+  b:stack(3, { F.cbound, F.lfunc(1, 1), F.lfunc(2, 2), F.trace(1, 1) })
+  svg = t.render(b:sample(1, 0, 1):sample(2, 0, 2):sample(3, 0, 1):finish(), "svg")
+  t.equal(select(2, svg:gsub("<title>f %(x:1%) ", "")), 1, "svg: one box")
+  t.ok(svg:find("<title>f %(x:1%) %(4 samples, 100.00%%%)</title><rect [^>]+/><rect [^>]+/>"), "svg: both colours")
+end
+
 -- A text is cut between characters.
 local b = B.new():context():lfunc(1, 1, "@x", ("\195\164"):rep(500))
 b:stack(1, { F.cbound, F.lfunc(1) }):sample(1, 0)

@@ -11,7 +11,7 @@ local calltree = require("sysprof.show.calltree")
 
 local svg = {}
 
-local WIDTH, MARGIN, ROW, HEAD = 880, 10, 17, 34
+local WIDTH, MARGIN, ROW, HEAD = 880, 10, 17, 46
 local NARROW, CHAR, TEXT_MIN = 0.6, 6.6, 20
 
 -- By kind: hue, saturation, lightness, as in sysprof.formats.flamegraph_palette.
@@ -61,8 +61,8 @@ end
 
 -- -- Boxes -----------------------------------------------------------------
 
--- A picture is { view =, calls =, gone = }; gone is nil without a base. A box of a comparison has room
--- for what is in the base alone, too.
+-- A picture is { view =, calls =, compiled =, gone = }; gone is nil without a base, compiled with one. A box of a
+-- comparison has room for what is in the base alone, too.
 local function size_of(picture, node)
   return picture.calls.list[node].total + (picture.gone and picture.gone[node] or 0)
 end
@@ -87,8 +87,7 @@ local function layout(picture, box)
   return deepest
 end
 
--- Returns the colour of a box; in a view with states or a comparison also the share of its right part,
--- which is off CPU or gone, and its colour.
+-- Returns the colour of a box, the share of its right part, which is off CPU, gone, or interpreted, and its colour.
 local function look_of(picture, node)
   local name, sums = name_of(picture, node), picture.calls.list[node]
   if picture.gone then
@@ -98,7 +97,9 @@ local function look_of(picture, node)
   elseif picture.view:has_states() then
     return colour("on", name), sums.total > 0 and sums.other_total / sums.total or 0, colour("off", name)
   end
-  return colour(node == 0 and "all" or picture.calls:entry(node).kind, name), 0
+  local kind, compiled = node == 0 and "all" or picture.calls:entry(node).kind, picture.compiled[node]
+  if compiled == 0 then return colour(kind, name), 0 end
+  return colour("compiled", name), 1 - compiled / sums.total, colour(kind, name)
 end
 
 local function rectangle(x, y, width, fill)
@@ -157,8 +158,9 @@ local function write_legend(view, write)
 end
 
 function svg.render(view, write)
-  local calls = calltree.build(view, view.base ~= nil)
-  local picture = { view = view, calls = calls, gone = view.base and calls:gone() }
+  local calls, compiled = calltree.build(view, view.base ~= nil), nil
+  if not view.base then calls, compiled = calls:merged() end
+  local picture = { view = view, calls = calls, compiled = compiled, gone = view.base and calls:gone() }
   local height = HEAD + (layout(picture, function() end) + 1) * ROW + MARGIN
   local title = text.html(text.clean(view.options.title or "sysprof"))
   write(('<?xml version="1.0" encoding="UTF-8"?>\n<svg xmlns="http://www.w3.org/' ..
@@ -166,7 +168,9 @@ function svg.render(view, write)
 	:format(WIDTH, height, WIDTH, height, STYLE))
   if view.base then write(HATCHED) end
   write(('<rect width="%d" height="%d" fill="#fff"/>\n'):format(WIDTH, height))
-  write(('<text class="title" x="%d" y="21">%s</text>\n'):format(MARGIN, title))
+  local shown = ("%s: %s"):format(text.clean(view.event.name), view:amount_text(calls.list[0].total))
+  write(('<text class="title" x="%d" y="21">%s</text>\n<text x="%d" y="36">%s</text>\n'):format(MARGIN, title, MARGIN,
+    text.html(shown)))
   write_legend(view, write)
   layout(picture, function(node, depth, x, w)
     write_box(picture, write, node, x, height - MARGIN - (depth + 1) * ROW, w)

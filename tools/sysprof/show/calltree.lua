@@ -23,7 +23,7 @@ local NODE = pairmap.kind [[
   double self, total, other, other_total;
 ]]
 
-local numbers = array.kind("double")
+local numbers, ids = array.kind("double"), array.kind("int32_t")
 
 local function by_name(a, b)
   if a.text ~= b.text then return a.text < b.text end
@@ -106,6 +106,24 @@ function calltree.build(view, plain)
   link(nodes.list, count, entries)
   add_up(nodes.list, count)
   return setmetatable({ list = nodes.list, count = count, entries = entries }, mt)
+end
+
+-- Returns the same tree in which compiled and interpreted code of a function share a node, and an array with the part
+-- of each node that is compiled code of this very frame.
+function methods:merged()
+  local nodes, from, to = pairmap.new(NODE), self.list, array.zeros(ids, self.count + 1)
+  local entries, number = numbered()
+  local compiled = array.zeros(numbers, self.count + 1)
+  for id = 0, self.count do	-- Parents have smaller numbers.
+    local node, entry = from[id], id > 0 and self:entry(id)
+    local at = entry and nodes:put(to[node.a], number(entry.plain)) or 0
+    local into = nodes.list[at]
+    to[id], into.self, into.other = at, into.self + node.self, into.other + node.other
+    if entry and entry ~= entry.plain then compiled[at] = compiled[at] + node.total end
+  end
+  link(nodes.list, nodes.count, entries)
+  add_up(nodes.list, nodes.count)
+  return setmetatable({ list = nodes.list, count = nodes.count, entries = entries }, mt), compiled
 end
 
 -- Returns the entry (sysprof.names.symbols) of a node, nil for the root.
