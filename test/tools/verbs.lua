@@ -67,6 +67,13 @@ for word, meant in pairs {
 } do
   says(word .. " x.lua", 2, ("expected a verb, got '%s'; did you mean 'luajit-sysprof %s'?"):format(word, meant))
 end
+says("-d 10 -f out.html 1234", 2, "did you mean 'luajit-sysprof record -d 10 -o out.html 1234'?")
+says("-F 1000", 2, "did you mean 'luajit-sysprof run -F 1000'?")
+says("record -- luajit x.lua 7 'a b'", 2, "got 'luajit'; did you mean 'luajit-sysprof run x.lua 7 'a b''?")
+says("record luajit", 2, "did you mean 'luajit-sysprof record --name=luajit'?")
+says("report --sort=total", 2, "unknown option '--sort=total'; tables are sorted by self")
+says("top -n 1 7", 2, "unknown option '-n'; did you mean '--once'?")
+says("report -n 1", 2, "unknown option '-n'; did you mean '--limit'?")
 says("reprot a.bin", 2, "expected a verb, got 'reprot'; did you mean 'report'?")
 says("hlep", 2, "expected a verb, got 'hlep'; did you mean 'help'? See 'luajit-sysprof --help'")
 says("zzz", 2, "expected a verb, got 'zzz'; see 'luajit-sysprof --help'")

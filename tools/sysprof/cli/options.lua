@@ -29,14 +29,15 @@ local HINTS = {
   ["-p"] = "'luajit-sysprof record PID' profiles a program that runs",
   ["-g"] = "stacks are always recorded",
   ["-f"] = "the ending of -o FILE gives the format",
+  ["--sort"] = "tables are sorted by self",
   ["-t"] = "--threads samples all threads; --by=thread and --thread=NAME show them",
 }
 HINTS["--pid"] = HINTS["-p"]
 local BARE = "a PID needs no option"	-- Where verbs are for programs.
 
--- What other tools call our options.
+-- What other tools call our options. 'top -n 1' ends after one table.
 local MEANT = {
-  n = "limit", top = "limit", number = "limit", nodecount = "limit",
+  n = "limit once", top = "limit", number = "limit", nodecount = "limit",
   r = "hz", rate = "hz", freq = "hz", frequency = "hz", seconds = "duration", time = "duration",
   focus = "include", match = "include", ignore = "exclude", base = "diff", diff_base = "diff",
   ["all-threads"] = "threads", subprocesses = "fork", children = "fork", file = "output",
@@ -113,8 +114,12 @@ local function unknown(specs, a, shown)
   if format and (has(format.choice, word) or (format.aliases or {})[word]) then
     hint = ("did you mean '--format=%s'?"):format(word)
   end
-  local meant = MEANT[shown:match("[^-].*") or ""]
-  if meant and find(specs, "name", meant) then hint = ("did you mean '--%s'?"):format(meant) end
+  for meant in (MEANT[shown:match("[^-].*") or ""] or ""):gmatch("%S+") do
+    if find(specs, "name", meant) then
+      hint = ("did you mean '--%s'?"):format(meant)
+      break
+    end
+  end
   return ("unknown option '%s'%s"):format(a, hint and "; " .. hint or did_you_mean(word, names, "--"))
 end
 

@@ -68,9 +68,13 @@ local function wrong_arguments(opt, rest)
   elseif opt.names or opt.children then
     return ("--%s needs programs, got the file '%s'"):format(opt.names and "name" or "children", rest[1])
   end
+  if rest[1]:find("^[^/]*:%d+$") and not files.stat(rest[1]) then
+    return ("expected a PID, got '%s'; did you mean '--listen=%s'?"):format(rest[1], rest[1])
+  end
   for _, path in ipairs(rest) do
     if path:find("^%d+$") then
-      return ("expected programs or files, got '%s' and '%s'; ./%s is a file"):format(rest[1], path, path)
+      return ("expected programs or files, got '%s' and '%s'%s"):format(rest[1], path,
+	files.stat(path) and ("; ./%s is a file"):format(path) or "")
     end
   end
 end

@@ -5,6 +5,7 @@
 local processes = require("sysprof.live.processes")
 local programs = require("sysprof.live.programs")
 local system = require("sysprof.base.system")
+local text = require("sysprof.base.text")
 
 local targets = {}
 
@@ -26,6 +27,17 @@ function targets.specs(...)
   return list
 end
 
+-- Returns the command that runs the first script among arguments with those behind it, or nil.
+local function run_text(rest)
+  for i, word in ipairs(rest) do
+    if word:find("%.lua$") then
+      local args = {}
+      for k = i, #rest do args[#args + 1] = text.quoted(rest[k]) end
+      return "luajit-sysprof run " .. table.concat(args, " ")
+    end
+  end
+end
+
 -- Says what is wrong with arguments, or nil.
 function targets.wrong(verb, opt, rest)
   for _, word in ipairs(rest) do
@@ -34,8 +46,8 @@ function targets.wrong(verb, opt, rest)
       return ("expected a PID, got '%s'; did you mean '%s'?"):format(word, (word:gsub(",+", " "):gsub(" $", "")))
     elseif not is_pid and word:find("%.bin$") then
       return ("expected a PID, got '%s'; did you mean 'luajit-sysprof report %s'?"):format(word, word)
-    elseif not is_pid and verb == "record" and word:find("%.lua$") then
-      return ("expected a PID, got '%s'; did you mean 'luajit-sysprof run %s'?"):format(word, word)
+    elseif not is_pid and verb == "record" and run_text(rest) then
+      return ("expected a PID, got '%s'; did you mean '%s'?"):format(word, run_text(rest))
     elseif not is_pid then
       return ("expected a PID, got '%s'; did you mean 'luajit-sysprof %s --name=%s'?"):format(word, verb, word)
     end

@@ -85,6 +85,10 @@ local function meant(args)
     local rest = quoted { unpack(args, 2) }
     return ("did you mean '%s %s%s'?"):format(verbs.PROGRAM, MEANT[first], rest ~= "" and " " .. rest or "")
   elseif first:sub(1, 1) == "-" then
+    if args[#args]:find("^%d+$") and #args > 2 and options.knows(record.specs, first) then
+      for i, a in ipairs(args) do args[i] = a == "-f" and "-o" or a end	-- Of other profilers.
+      return with("record")
+    end
     for _, verb in ipairs { by_name("report"), run } do
       if options.knows(verb.specs, first) then return with(verb.name) end
     end
