@@ -48,6 +48,7 @@ local TESTS = {
   { "/lj_clockspec", "^unit/clock_names|^lapi/(clocks|wrong_options|results)" },
   { "/lj_report", "^lapi/(self_report|results)|^capi/(threads_w|more_threads|threads_that|copies)" },
   { "/lj_optname", "^lapi/(wrong_options|env)" },
+  { "/lj_words", "^unit/clock_names|^lapi/wrong_options" },
   { "/lj_env", "^lapi/(env|control|paths|exit|fork)|^faults/(files|close)" },
   { "/lj_startfile", "^lapi/(control|env|results|fork|paths)|^capi/(bad_use|profile_into|shared)"
     .. "|^faults/(files|memory)" },

@@ -9,7 +9,7 @@ for _, case in ipairs {
   { "wall/threshold=" .. ("9"):rep(80) .. "/", "'offcpu'" }, { "wall/period=" .. ("9"):rep(80) .. "/", "'cpu'" },
   { "wall,wall", "'cpu' twice: 'wall' is 'cpu' and 'offcpu'" }, { "cpu,wall", "'cpu' twice: 'wall' is 'cpu' and 'offcpu'" },
   { "wall,offcpu", "'offcpu' twice: 'wall' is 'cpu' and 'offcpu'" }, { "cpu,cpu", "'cpu' twice" },
-  { "walls", "'walls' is not a clock or event; choose wall, " },
+  { "walls", "'walls' is not a clock or event (did you mean 'wall'?); choose wall, " },
   { "wall,r1,r2,r3,r4,r5,r6,r7,r8,r9,ra,rb,rc,rd,re,rf", "more than 16" },
   { "r1,r2,r3,r4,r5,r6,r7,r8,r9,ra,rb,rc,rd,re,rf,wall", "more than 16" },
 } do

@@ -172,7 +172,14 @@ static void lists(void)
   is_wrong("cpu,", "empty name");
   is_wrong(",cpu", "empty name");
   is_wrong(":u", "empty name");
-  is_wrong("CPU", "'CPU' is not a clock or event");
+  is_wrong("CPU", "'CPU' is not a clock or event (did you mean 'cpu'?); choose ");
+  is_wrong("off-cpu",
+	   "'off-cpu' is not a clock or event (did you mean 'offcpu'?); choose ");
+  is_wrong("mem", "(did you mean 'alloc'?)");
+  is_wrong("WallClock", "(did you mean 'wall'?)");
+  is_wrong("coroutines", "(did you mean 'coroutine-wait'?)");
+  is_wrong("none", "'none' is not a clock or event; choose wall, ");
+  is_wrong("off-cpu", "rHEX and others"); /* The sentence is whole. */
   is_wrong("cpu ", "'cpu ' is not a clock");
   is_wrong("cpux", "'cpux' is not a clock");
   is_wrong("cp", "'cp' is not a clock");

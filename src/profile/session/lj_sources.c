@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "profile/base/lj_words.h"
 #include "profile/session/lj_sources.h"
 #include "profile/session/lj_sourcetable.h"
 
@@ -21,12 +22,44 @@ static const char sum_name[] = SUM_NAME;
 #define SUM_MODS_MAX 64 /* Bytes of its modifiers. */
 #define SUM_PART_MAX (SUM_MODS_MAX + 16)
 
-/* Write that no source knows a name, and what they know. */
+/* Names that a wrong one may mean. */
+static const struct {
+  const char *name;
+  const char *also; /* Other words for it, with spaces between. */
+} meant[] = {
+  { SUM_NAME, "wallclock wall-clock wall-time real realtime real-time" },
+  { "cpu", "oncpu on-cpu cputime" },
+  { "offcpu", "off wait waits block blocked sleep" },
+  { "alloc", "mem memory heap malloc" },
+  { "coroutine-wait", "coroutines yield yields" },
+  { "task-clock", "" },
+  { "wall-signal", "" },
+};
+
+/* Return the name that a wrong one probably means, or NULL. */
+static const char *name_meant(const char *name, size_t len)
+{
+  const char *nearest = NULL;
+  int i, most = 0;
+  for (i = 0; i < (int)(sizeof(meant) / sizeof(meant[0])); i++) {
+    int fit = lj_words_fit(name, len, meant[i].name);
+    if (lj_words_isin(name, len, meant[i].also)) return meant[i].name;
+    if (fit > most) {
+      nearest = meant[i].name;
+      most = fit;
+    }
+  }
+  return nearest;
+}
+
+/* Write that no source knows a name, which one it may mean, and what they know. */
 static void say_unknown(const char *name, size_t len, char *errmsg)
 {
-  size_t at = (size_t)snprintf(errmsg, EVENT_ERRMSG_MAX,
-			       "'%.*s' is not a clock or event; choose " SUM_NAME ", ",
-			       (int)(len < NAME_SHOWN ? len : NAME_SHOWN), name);
+  const char *nearest = name_meant(name, len);
+  size_t at = (size_t)snprintf(
+    errmsg, EVENT_ERRMSG_MAX, "'%.*s' is not a clock or event%s%s%s; choose " SUM_NAME ", ",
+    (int)(len < NAME_SHOWN ? len : NAME_SHOWN), name, nearest ? " (did you mean '" : "",
+    nearest ? nearest : "", nearest ? "'?)" : "");
   int i;
   for (i = 0; lj_sourcetable[i] && at < EVENT_ERRMSG_MAX; i++)
     at += (size_t)snprintf(errmsg + at, EVENT_ERRMSG_MAX - at, "%s%s", i ? ", " : "",
