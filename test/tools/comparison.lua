@@ -121,6 +121,15 @@ t.with_file(AFTER, function(after)
   end)
 end)
 
+-- A function that only calls others has no row: each of its numbers is 0.
+t.equal(rows(compare("top", { brief = true, by = "function", weight = "event" }, profile(2, 3, 0), profile(1, 3, 0))), [[
+     change   before ms       after  before%   after%  function
+     +1.000       1.000       2.000     25.0     40.0  a (x:2)
+      0.000       3.000       3.000     75.0     60.0  b (x:3)
+]], "diff: rows without a number")
+t.equal(rows(compare("top", { brief = true, by = "function", limit = 2 }, profile(2, 3, 0), profile(1, 3, 0))):find("more"),
+	nil, "diff: and no line for them")
+
 -- -- Events ----------------------------------------------------------------
 
 -- A profile of one event, or of wall, which is cpu and offcpu together.

@@ -129,23 +129,25 @@ local function write_head(view, list, write)
 end
 
 function top_compare.render(view, list, write)
+  local function value(v) return view:value_text(v) end
+  write_head(view, list, write)
+  local some, zero = {}, value(0)	-- Rows that are not 0 in each column.
   for _, r in ipairs(list) do
     r.self_change, r.total_change = r.self - r.base_self, r.total - r.base_total
+    if value(r.self) ~= zero or value(r.base_self) ~= zero then some[#some + 1] = r end
   end
-  sort_by_change(list)
-  write_head(view, list, write)
-  if #list == 0 then return end
-  local function value(v) return view:value_text(v) end
+  if #some == 0 then return end
+  sort_by_change(some)
   local function share(v, sum) return sum > 0 and ("%.1f"):format(100 * v / sum) or "0.0" end
   local form = "%11s %11s %11s %8s %8s  %s\n"
   write(form:format("change", view:column("before"), "after", "before%", "after%", text.clean(rows.name(view))))
-  local shown = rows.shown(view, list)
+  local shown = rows.shown(view, some)
   for i = 1, shown do
-    local r = list[i]
+    local r = some[i]
     write(form:format(signed(value, r.self_change), value(r.base_self), value(r.self),
 		      share(r.base_self, list.base_sum), share(r.self, list.sum), r.text))
   end
-  rows.write_rest(view, shown, list, write)
+  rows.write_rest(view, shown, some, write)
 end
 
 return top_compare
