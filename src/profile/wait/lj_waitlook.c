@@ -27,6 +27,8 @@
 #define BALANCE_NS  1000000 /* A look is not more exact: the thread runs on meanwhile. */
 #define READS_MAX   8 /* Of a ring in one look: a thread may switch faster than we read. */
 #define MISSING_MIN 2 /* The kernel counts a run before it writes the record. */
+#define CLOCKS_NS   20000 /* Real time and CPU time read within that belong together. */
+#define CLOCKS_MAX  3     /* Attempts: the machine may be busy. */
 
 /* -- Into the stream --------------------------------------------------------- */
 
@@ -48,7 +50,8 @@ static void append_sum(Event *ev, WaitSum *sum, int work, uint64_t now_ns)
 /* Time without a processor so far, in the stream or not. */
 static uint64_t off_sofar(const WaitLook *wl, uint64_t now_ns)
 {
-  return wl->told_off_ns + (wl->is_off && now_ns > wl->told_ns ? now_ns - wl->told_ns : 0);
+  if (!wl->is_off) return wl->told_off_ns + wl->end_ns;
+  return wl->told_off_ns + (now_ns > wl->told_ns ? now_ns - wl->told_ns : 0);
 }
 
 /* Take up to so much time from a sum. Returns the rest. */
@@ -191,6 +194,15 @@ static int is_asleep(WaitPlaceKind place, int tid)
   return state == 'S' || state == 'D';
 }
 
+/* Does the thread sleep now? */
+static int sleeps_now(Event *ev)
+{
+  WaitLook *wl = waitlook_of(ev);
+  WalkRegs regs;
+  uint32_t nr;
+  return is_asleep(lj_waitproc_place(&wl->file, ev->tid, &nr, &regs), ev->tid);
+}
+
 /* -- Looks by records -------------------------------------------------------- */
 
 /* Time that the thread was ready since the last call. */
@@ -273,7 +285,6 @@ static void settle(Event *ev, uint64_t n, uint64_t now_ns)
 static void find_loss(Event *ev, int is_told, uint64_t now_ns)
 {
   WaitLook *wl = waitlook_of(ev);
-  WalkRegs regs;
   uint64_t runs, missing, ready_ns = ready_since(ev, &runs);
   wl->owed_ns += (int64_t)ready_ns;
   if (runs) wl->each_ns = ready_ns / runs; /* Preempted or woken up: records do not tell. */
@@ -288,9 +299,7 @@ static void find_loss(Event *ev, int is_told, uint64_t now_ns)
     wl->is_settled = 1;
   }
   settle(ev, missing, now_ns);
-  if (!wl->is_off &&
-      is_asleep(lj_waitproc_place(&wl->file, ev->tid, &wl->nr, &regs), ev->tid))
-    wait_begin(wl, now_ns, 0);
+  if (!wl->is_off && sleeps_now(ev)) wait_begin(wl, now_ns, 0);
 }
 
 /* Note how long the thread has run, for its end. */
@@ -355,54 +364,106 @@ static void look_records(Event *ev, uint64_t now_ns)
 
 /* -- Looks by figures -------------------------------------------------------- */
 
-/* Waits of so much time since the last look. If the thread has got a processor n times, there were
-** up to n + 1 of them. They share the time evenly.
-*/
-static void share_figures(Event *ev, uint64_t now_ns, uint64_t ns, uint64_t runs)
+/* Read CPU time and real time together. Returns 0 if the thread has ended. */
+static uint64_t clocks_read(int tid, uint64_t *now_ns)
+{
+  uint64_t cpu_ns = 0, from_ns;
+  int tries;
+  for (tries = 0; tries < CLOCKS_MAX; tries++) {
+    from_ns = mono_ns();
+    cpu_ns = thread_ns(tid);
+    *now_ns = mono_ns();
+    if (*now_ns - from_ns < CLOCKS_NS) break;
+  }
+  return cpu_ns;
+}
+
+/* n waits that no look has seen. They are of the same length. */
+static void add_unseen(Event *ev, uint64_t ns, uint64_t n, uint64_t now_ns)
 {
   WaitLook *wl = waitlook_of(ev);
-  WalkRegs regs;
-  uint32_t nr;
-  WaitPlaceKind place = lj_waitproc_place(&wl->file, ev->tid, &nr, &regs);
-  int sleeps = is_asleep(place, ev->tid);
-  uint64_t waits = runs - 1 + (uint64_t)wl->is_off + (uint64_t)sleeps;
-  uint64_t share = waits ? ns / waits : 0;
-  if (wl->is_off) {
-    wait_end(ev, wl->looked_ns + share, 0);
-    ns -= share;
+  SampleHead head = { .time_ns = now_ns,
+		      .work = SPF_WORK_UNSEEN,
+		      .work_arg = SPF_UNSEEN_LATE };
+  if (ns < n * waitevent_threshold(&ev->spec)) {
+    sum_add(wl, &wl->too_short, ns, n);
+  } else {
+    wl->told_off_ns += ns;
+    append(ev, &head, ns, n);
   }
-  if (sleeps) {
-    wait_begin(wl, now_ns - share, 0);
-    ns -= share;
-  }
-  if (ns) sum_add(wl, &wl->too_short, ns, runs - 1); /* The others count at their ends. */
+}
+
+/* How many waits have ended since the last look that found a switch. The kernel's figures are of
+** slightly different times, so a wait may count one look later.
+*/
+static uint64_t waits_ended(Event *ev, int at_least)
+{
+  WaitLook *wl = waitlook_of(ev);
+  WaitLeft now = { wl->left.waits, 0 };
+  int64_t n;
+  lj_waitproc_left(ev->tid, &now);
+  wl->ended_waits += (int64_t)(now.waits - wl->left.waits) + wl->left.is_asleep -
+		     now.is_asleep;
+  wl->left = now;
+  n = wl->ended_waits > at_least ? wl->ended_waits : at_least;
+  wl->ended_waits -= n;
+  return (uint64_t)n;
+}
+
+/* The thread has run since the last look, and had no processor for off_ns. The kernel tells how often it
+** has begun to wait. It tells how long the thread was ready when it has a processor again. The waits
+** share the rest evenly. Without a wait, an interrupt or the hypervisor had the rest.
+*/
+static void take_runs(Event *ev, uint64_t off_ns, uint64_t runs, uint64_t cpu_ns,
+		      uint64_t now_ns)
+{
+  WaitLook *wl = waitlook_of(ev);
+  int was_waiting = wl->is_off && !wl->is_preempted, is_off;
+  uint64_t open_ns = wl->is_off ? wl->looked_ns - wl->told_ns : wl->end_ns;
+  uint64_t waits = waits_ended(ev, was_waiting), unseen = waits - (uint64_t)was_waiting;
+  uint64_t ready_ns = wl->owed_ns > 0 ? (uint64_t)wl->owed_ns : 0, late_ns, parts, share;
+  is_off = wl->left.is_asleep || thread_ns(ev->tid) == cpu_ns;
+  if (ready_ns > open_ns + off_ns) ready_ns = open_ns + off_ns;
+  if (!was_waiting) off_ns += open_ns;
+  late_ns = ready_ns < off_ns ? ready_ns : off_ns;
+  off_ns -= late_ns;
+  wl->owed_ns -= (int64_t)late_ns;
+  parts = waits + (uint64_t)is_off;
+  share = parts ? off_ns / parts : 0;
+  if (was_waiting) wait_end(ev, wl->looked_ns + share, ready_ns - late_ns);
+  wl->is_off = 0;
+  wl->end_ns = 0;
+  sum_add(wl, &wl->ready, late_ns + (parts ? 0 : off_ns), runs > waits ? runs - waits : 0);
+  if (unseen) add_unseen(ev, off_ns - share * (parts - unseen), unseen, now_ns);
+  if (is_off) wait_begin(wl, now_ns - share, !wl->left.is_asleep);
 }
 
 /* Without records: what the thread's CPU time leaves of the real time since the last look. Unless
-** it has got a processor, it had one all the time, or has left it at the end.
+** it has got a processor, it had one all the time, or has left it at the end. Returns the time of the
+** look.
 */
-static void look_figures(Event *ev, uint64_t now_ns)
+static uint64_t look_figures(Event *ev)
 {
   WaitLook *wl = waitlook_of(ev);
-  uint64_t cpu_ns = thread_ns(ev->tid), real_ns = now_ns - wl->looked_ns, runs, ready_ns,
-	   off_ns;
-  if (cpu_ns == 0) return; /* It has ended. */
+  uint64_t now_ns, cpu_ns = clocks_read(ev->tid, &now_ns), real_ns, off_ns, runs;
+  if (cpu_ns == 0) return now_ns; /* It has ended. */
+  real_ns = now_ns - wl->looked_ns;
   off_ns = cpu_ns - wl->cpu_ns < real_ns ? real_ns - (cpu_ns - wl->cpu_ns) : 0;
   if (cpu_ns == wl->cpu_ns) {
-    if (!wl->is_off) wait_begin(wl, wl->looked_ns - wl->end_ns, 0);
+    if (!wl->is_off) wait_begin(wl, wl->looked_ns - wl->end_ns, !sleeps_now(ev));
+    wl->end_ns = 0;
   } else {
-    ready_ns = ready_since(ev, &runs);
-    if (ready_ns > off_ns) ready_ns = off_ns;
-    if (runs) {
+    wl->owed_ns += (int64_t)ready_since(ev, &runs);
+    if (runs || wl->is_off) {
       wl->idle = 0;
-      share_figures(ev, now_ns, off_ns - ready_ns, runs);
-      if (ready_ns) sum_add(wl, &wl->ready, ready_ns, 0);
-    } else {
-      wl->is_off = 0;
+      take_runs(ev, off_ns, runs, cpu_ns, now_ns);
+    } else { /* It had not left its processor at the last look. */
+      sum_add(wl, &wl->ready, wl->end_ns, 0);
+      wl->end_ns = off_ns;
     }
-    wl->end_ns = off_ns;
   }
   mark_look(ev, now_ns, cpu_ns);
+  return now_ns;
 }
 
 /* -- Stacks ------------------------------------------------------------------ */
@@ -502,24 +563,34 @@ static uint64_t next_look(const Event *ev, uint64_t now_ns)
   return ns < LOOK_MAX_NS ? ns : LOOK_MAX_NS;
 }
 
-/* Take what the thread has done since the last look. */
-static void take_news(Event *ev, uint64_t now_ns)
+/* Take what the thread has done since the last look. Returns the time up to which it is known. */
+static uint64_t take_news(Event *ev, uint64_t now_ns)
 {
   WaitLook *wl = waitlook_of(ev);
   wl->idle++;
-  if (wl->ring.map) look_records(ev, now_ns);
-  else look_figures(ev, now_ns);
+  if (!wl->ring.map) return look_figures(ev);
+  look_records(ev, now_ns);
+  return now_ns;
+}
+
+/* May a part of the current wait go into the stream? Without records, the thread may have been ready for
+** some time. How long, the kernel tells later.
+*/
+static int has_part(Event *ev, uint64_t now_ns)
+{
+  const WaitLook *wl = waitlook_of(ev);
+  return wl->stack != STACK_NONE && now_ns - wl->told_ns >= PART_NS &&
+	 (wl->ring.map || sleeps_now(ev));
 }
 
 uint64_t lj_waitlook_look(Event *ev, uint64_t now_ns)
 {
   WaitLook *wl = waitlook_of(ev);
-  take_news(ev, now_ns);
+  now_ns = take_news(ev, now_ns);
   if (wl->is_off && !wl->is_preempted && now_ns > wl->begun_ns) {
     if (is_due(ev, now_ns))
       read_stack(ev, now_ns - wl->begun_ns < waitevent_threshold(&ev->spec));
-    if (wl->stack != STACK_NONE && now_ns - wl->told_ns >= PART_NS)
-      append_wait(ev, now_ns, 0);
+    if (has_part(ev, now_ns)) append_wait(ev, now_ns, 0);
   }
   if (now_ns - wl->summed_ns >= PART_NS) append_sums(ev, now_ns);
   return next_look(ev, now_ns);
@@ -531,12 +602,16 @@ uint64_t lj_waitlook_look(Event *ev, uint64_t now_ns)
 void lj_waitlook_sync(Event *ev)
 {
   WaitLook *wl = waitlook_of(ev);
-  uint64_t now_ns = mono_ns(), rest;
-  take_news(ev, now_ns);
+  uint64_t now_ns = take_news(ev, mono_ns()), rest;
+  if (!wl->is_off && wl->end_ns) {
+    wait_begin(wl, now_ns - wl->end_ns, !sleeps_now(ev));
+    wl->end_ns = 0;
+  }
   rest = wl->is_off && now_ns > wl->told_ns ? now_ns - wl->told_ns : 0;
   if (rest && wl->is_preempted) {
     sum_add(wl, &wl->ready, rest, wl->told_ns == wl->begun_ns);
     wl->told_ns = now_ns;
+    if (!wl->ring.map) wl->owed_ns -= (int64_t)rest; /* The kernel tells it later. */
   } else if (rest && now_ns - wl->begun_ns < waitevent_threshold(&ev->spec)) {
     sum_add(wl, &wl->too_short, rest, wl->told_ns == wl->begun_ns);
     wl->told_ns = now_ns;
@@ -561,5 +636,9 @@ void lj_waitlook_begin(Event *ev)
   wl->long_256 = LONG_MOST; /* Unless the first wait is short. */
   wl->random = now_ns;
   wl->first_runs = wl->sched.runs;
+  if (!wl->ring.map) {
+    lj_waitproc_sched(ev->tid, &wl->sched);
+    lj_waitproc_left(ev->tid, &wl->left);
+  }
   if (!wl->is_off && is_asleep(place, ev->tid)) wait_begin(wl, now_ns, 0);
 }

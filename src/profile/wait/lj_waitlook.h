@@ -41,7 +41,8 @@ typedef struct WaitLook {
   uint32_t long_256; /* How many of 256 waits are above the threshold: a moving mean. */
   /* At the last look that found a switch. */
   uint64_t looked_ns, cpu_ns;
-  uint64_t end_ns; /* Without records: it may have left its processor so long before. */
+  /* Without records: while is_off is not set, it may have left its processor so long before. */
+  uint64_t end_ns;
   uint64_t off_ns; /* Time without a processor so far. */
   WaitSched sched;
   /* Whether all records came, see find_loss. */
@@ -58,8 +59,11 @@ typedef struct WaitLook {
   uint64_t sched_ns;    /* When sched was read. */
   int64_t wakes;        /* Since then. */
   int64_t preempted_ns; /* Since then. */
-  int64_t owed_ns;      /* What no wait has been reduced by yet. */
+  int64_t owed_ns;      /* What no wait has been reduced by yet. Without records, too. */
   uint64_t each_ns;     /* What each wait is reduced by. */
+  /* Without records, see take_runs. */
+  WaitLeft left;       /* At the last look that found a switch. */
+  int64_t ended_waits; /* Less those that have been counted. */
   /* The current wait. */
   int is_off;       /* The thread has no processor. */
   int is_preempted; /* But it could run. */

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "profile/base/lj_procfile.h"
+#include "profile/base/lj_procstatus.h"
 #include "profile/wait/lj_waitproc.h"
 
 int lj_waitproc_sched(int tid, WaitSched *ws)
@@ -22,6 +23,19 @@ int lj_waitproc_sched(int tid, WaitSched *ws)
   strtoull(text, &at, 10); /* Time on a processor. It may be a tick old. */
   ws->ready_ns = strtoull(at, &at, 10);
   ws->runs = strtoull(at, &at, 10);
+  return 1;
+}
+
+/* The state is a letter, which is a digit of base 36. */
+int lj_waitproc_left(int tid, WaitLeft *left)
+{
+  StatusField f[] = {
+    { "\nState:\t", 36, 0, 0 },
+    { "\nvoluntary_ctxt_switches:\t", 10, 0, 0 },
+  };
+  if (!lj_procstatus_read(tid, f, 2) || !f[0].is_there || !f[1].is_there) return 0;
+  left->is_asleep = f[0].number != 'R' - 'A' + 10;
+  left->waits = f[1].number;
   return 1;
 }
 

@@ -18,6 +18,15 @@ typedef struct WaitSched {
 /* Returns 0 if the kernel does not tell. */
 LJ_FUNC int lj_waitproc_sched(int tid, WaitSched *ws);
 
+/* Figures of /proc/TID/status, see proc(5). */
+typedef struct WaitLeft {
+  uint64_t waits; /* How often the thread has left its processor to wait. */
+  int is_asleep;  /* It has not come back from the last wait. */
+} WaitLeft;
+
+/* Returns 0, and leaves *left, if the thread has ended. */
+LJ_FUNC int lj_waitproc_left(int tid, WaitLeft *left);
+
 typedef enum WaitPlaceKind {
   WAITPLACE_CALL,    /* The thread sleeps in a system call. */
   WAITPLACE_FAULT,   /* It sleeps because of a page fault. */
