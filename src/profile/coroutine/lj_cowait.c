@@ -64,16 +64,18 @@ static LJ_AINLINE void yield_settime(lua_State *L, uint64_t tick)
 /* -- Samples ----------------------------------------------------------------- */
 
 /* Take a sample of waits. The next one of the head begins at its end. Returns 0 if the session is
-** in use.
+** in use. Then the sample is lost, unless the head says that it is retried.
 */
 static int take(Event *ev, SampleHead *head, uint64_t ns, uint64_t waits)
 {
+  int taken;
   head->weight = ns;
   head->field[0] = waits;
-  if (!ev->take(ev, head, NULL)) return 0;
-  __atomic_add_fetch(&ev->counters[SPF_EVENT_TOTAL], ns, __ATOMIC_RELAXED);
-  head->time_ns = head->end_ns;
-  return 1;
+  taken = ev->take(ev, head, NULL);
+  if (taken || !head->is_retried)
+    __atomic_add_fetch(&ev->counters[SPF_EVENT_TOTAL], ns, __ATOMIC_RELAXED);
+  if (taken) head->time_ns = head->end_ns;
+  return taken;
 }
 
 /* Set the leaf of a sum's sample. */
@@ -87,7 +89,7 @@ static void set_leaf(SampleHead *head, int kind)
 static int take_sums(CoWait *w, Event *ev, CoSite *cs)
 {
   SampleStack stack = { NULL, cs->pt, (const void *)cs->pc };
-  SampleHead head = { .stack = &stack };
+  SampleHead head = { .stack = &stack, .is_retried = 1 };
   int kind;
   for (kind = 0; kind < COSUM__MAX; kind++) {
     CoSum *sum = &cs->sum[kind];
@@ -138,8 +140,9 @@ static void rest_of(CoWait *w, Event *ev, int kind)
   }
   set_leaf(&head, kind);
   head.weight = lj_ticks_ns(&rate, ticks);
-  if (head.field[0] && ev->append(ev, &head))
-    __atomic_add_fetch(&ev->counters[SPF_EVENT_TOTAL], head.weight, __ATOMIC_RELAXED);
+  if (head.field[0] == 0) return;
+  __atomic_add_fetch(&ev->counters[SPF_EVENT_TOTAL], head.weight, __ATOMIC_RELAXED);
+  ev->append(ev, &head);
 }
 
 void lj_cowait_rest(CoWait *w, Event *ev)
@@ -295,23 +298,23 @@ static int has_credit(CoWait *w, uint64_t now)
   return w->credit_ns >= 0;
 }
 
-/* Take the samples of a wait. Returns 0 if the session is in use. */
-static int take_parts(CoWait *w, Event *ev, SampleHead *head, uint64_t from, uint64_t now)
+/* Take the samples of a wait. */
+static void take_parts(CoWait *w, Event *ev, SampleHead *head, uint64_t from, uint64_t now)
 {
   uint64_t all = lj_ticks_ns(&w->rate, now - from);
   uint64_t busy = lj_ticks_ns(&w->rate, now - (w->slept > from ? w->slept : from));
   if (busy < BUSY_NS) busy = 0;
   if (busy == all) {
     head->work = SPF_WORK_BUSY;
-    return take(ev, head, all, 1);
+    take(ev, head, all, 1);
+    return;
   }
-  if (!take(ev, head, all - busy, 1)) return 0;
+  take(ev, head, all - busy, 1);
   head->work = SPF_WORK_BUSY;
   if (busy) take(ev, head, busy, 0);
-  return 1;
 }
 
-/* Take samples with the stack of a coroutine. Returns 0 if it took none. */
+/* Take samples with the stack of a coroutine. Returns 0 if the profile does not sample this thread. */
 static LJ_NOINLINE int take_wait(CoWait *w, lua_State *L, uint64_t from, uint64_t now)
 {
   SampleStack stack = { L, NULL, NULL };
@@ -319,15 +322,14 @@ static LJ_NOINLINE int take_wait(CoWait *w, lua_State *L, uint64_t from, uint64_
   Event *ev = w->door->enter(w->door, w->ops);
   uint64_t begin_ns;
   int64_t spent_ns;
-  int done;
   if (!ev) return 0;
   begin_ns = head.time_ns = mono_ns();
   lj_ticks_measure(&w->rate);
-  done = take_parts(w, ev, &head, from, now);
+  take_parts(w, ev, &head, from, now);
   w->door->leave(w->door);
   spent_ns = (int64_t)(mono_ns() - begin_ns);
   w->credit_ns -= spent_ns > SAMPLE_MIN_NS ? spent_ns : SAMPLE_MIN_NS;
-  return done;
+  return 1;
 }
 
 /* Has the thread slept since the last look? A sleep counts unless a coroutine ran: that coroutine
@@ -353,8 +355,10 @@ static void wait_ends(CoWait *w, lua_State *L, uint64_t now)
   ticks = now > from ? now - from : 0;
   if (LJ_LIKELY(ticks < w->threshold)) {
     sum_add(&cs->sum[COSUM_SHORT], ticks, 1);
-  } else if (!has_credit(w, now) || !take_wait(w, L, from, now)) {
+  } else if (!has_credit(w, now)) {
     relaxed_set(&w->many, w->many + 1);
+    sum_add(&cs->sum[COSUM_MANY], ticks, 1);
+  } else if (!take_wait(w, L, from, now)) {
     sum_add(&cs->sum[COSUM_MANY], ticks, 1);
   }
   if (LJ_UNLIKELY(now >= w->flush_at)) flush(w, now);

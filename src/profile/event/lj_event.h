@@ -120,6 +120,7 @@ typedef struct SampleHead {
   int is_kept; /* Append: the sample has the stack that keep has read; else it has none. */
   int work;    /* SPF_WORK_*: its leaf; take: 0 for none, */
   uint32_t work_arg; /* with this argument. */
+  int is_retried;    /* Take with a stack: the source keeps the weight if it takes none. */
   /* Set by take. */
   uint64_t end_ns;   /* CLOCK_MONOTONIC at the end. */
   uint64_t spent_ns; /* Time since time_ns in which the thread ran, about. */

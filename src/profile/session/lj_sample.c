@@ -565,7 +565,7 @@ int lj_sample_take(Event *e, SampleHead *head, const WalkRegs *regs)
   int user = 0;
   if (LJ_UNLIKELY(!__atomic_compare_exchange_n(&s->user, &user, SAMPLER_THREAD, 0,
 					       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))) {
-    note_nested(s, ev, head, user);
+    if (!head->stack || !head->is_retried) note_nested(s, ev, head, user);
     return 0;
   }
   totals_sample(ev, head);
