@@ -27,12 +27,18 @@ struct timespec { long tv_sec, tv_nsec; };
 int clock_gettime(int, struct timespec *);
 ]]
 
-local THREAD_CPUTIME = 3	-- CLOCK_THREAD_CPUTIME_ID.
+local PROCESS_CPUTIME, THREAD_CPUTIME = 2, 3	-- CLOCK_*_CPUTIME_ID.
 local now = ffi.new("struct timespec")
 
-local function cpu_time()
-  ffi.C.clock_gettime(THREAD_CPUTIME, now)
+local function cpu_time(clock)
+  ffi.C.clock_gettime(clock or THREAD_CPUTIME, now)
   return tonumber(now.tv_sec) + tonumber(now.tv_nsec) * 1e-9
+end
+
+-- Returns the CPU time of other threads than this one, at most.
+local function others_time()
+  local own = cpu_time()
+  return cpu_time(PROCESS_CPUTIME) - own
 end
 
 local function compute(seconds)
@@ -43,6 +49,7 @@ end
 -- The cost of the sum's parts is that of the parts: report() names these.
 local BY = { ["switch-records"] = true, schedstat = true }
 for _, list in ipairs { "wall", "wall/threshold=100000/", "wall/period=4000000/", "page-faults,wall" } do
+  local others = others_time()
   t.equal(sysprof.start { mode = "C", clock = list, hz = 100, path = "wall.bin" }, true, list)
   for _ = 1, 10 do
     compute(0.02)
@@ -53,6 +60,7 @@ for _, list in ipairs { "wall", "wall/threshold=100000/", "wall/period=4000000/"
   t.ok(BY[names[#names]], list .. ": " .. table.concat(names, " "))
   t.equal(#names, list:find("page") and 3 or 2, list .. ": clocks")
   t.equal(sysprof.stop(), true, list)
+  others = others_time() - others
   local status, out, err = t.parse("--event=wall --format=top wall.bin")
   t.equal(status .. err, "0", list)
   -- Each second of real time is there once.
@@ -69,6 +77,9 @@ for _, list in ipairs { "wall", "wall/threshold=100000/", "wall/period=4000000/"
     t.ok(waiting + runnable >= 0.179, list .. ": off CPU " .. waiting .. ", " .. runnable)
   end
   t.ok(out:find("\nwall +cpu,offcpu\n"), list .. ": metadata")
+  -- The profiler has the only other thread. Its CPU time has one decimal place.
+  local own = tonumber(out:match("\nprofiler's thread +([%d.]+) ms of CPU time, in no other figure\n") or 0)
+  t.ok(own > 0 and own <= others * 1e3 + 0.1, list .. ": profiler's thread " .. own .. " of " .. others * 1e3 .. " ms")
 end
 
 -- A dump has all up to now.

@@ -19,7 +19,6 @@
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 
-#include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_ownfd.h"
 #include "profile/base/lj_procfile.h"
@@ -77,13 +76,6 @@ int lj_osthread_each(void (*f)(void *ctx, int tid), void *ctx)
 void lj_osthread_hide(int tid)
 {
   relaxed_set(&hidden_tid, tid);
-}
-
-uint64_t lj_osthread_allns(void)
-{
-  int tid = relaxed_get(&hidden_tid);
-  uint64_t ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID), hidden_ns = tid ? thread_ns(tid) : 0;
-  return ns > hidden_ns ? ns - hidden_ns : 0;
 }
 
 int lj_osthread_self(void)

@@ -17,9 +17,6 @@
 */
 LJ_FUNC int lj_osthread_each(void (*f)(void *ctx, int tid), void *ctx);
 
-/* CPU time of all threads of the process, in nanoseconds, except the hidden one. */
-LJ_FUNC uint64_t lj_osthread_allns(void);
-
 /* Hide a thread of ours from each; 0 hides none. */
 LJ_FUNC void lj_osthread_hide(int tid);
 

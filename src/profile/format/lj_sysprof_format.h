@@ -413,6 +413,7 @@
 #define SPF_COUNTER_RESIDENT    56 /* Resident bytes of the process. */
 #define SPF_COUNTER_MAPPED      57 /* Bytes that LuaJIT's allocator has mapped for all VMs. */
 #define SPF_COUNTER_MCODE       58 /* Bytes for machine code of the VM. */
+#define SPF_COUNTER_THREAD_NS   59 /* CPU time of the profiler's own thread. */
 #define SPF_COUNTER_REFUSED     64 /* + SPF_REFUSED_*: stacks that a check refused. */
 #define SPF_COUNTER__MAX        128
 

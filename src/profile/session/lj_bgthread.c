@@ -38,6 +38,11 @@ static struct {
   sem_t begun;
   uint32_t word; /* 1: another thread has woken this one. */
   int end;       /* 1: the thread must end. */
+  /* CPU time. */
+  int tid;
+  uint64_t ended_ns;           /* Of threads that have ended. */
+  uint64_t shared_ns;          /* This much is shared out. */
+  uint64_t share_ns, profiles; /* See lj_bgthread_share. */
 } bgthread;
 
 /* Sleep at most ns while the word is 0, see futex(2). */
@@ -90,7 +95,8 @@ static void *bgthread_main(void *arg)
 {
   uint64_t due = mono_ns() + LOOK_NS, soon = due;
   UNUSED(arg);
-  lj_osthread_hide(lj_osthread_self());
+  bgthread.tid = lj_osthread_self();
+  lj_osthread_hide(bgthread.tid);
   pthread_setname_np(pthread_self(), "sysprof");
   sem_post(&bgthread.begun);
   for (;;) {
@@ -111,6 +117,7 @@ static void *bgthread_main(void *arg)
     if (look) due = now + LOOK_NS;
     soon = ns < LOOK_NS ? mono_ns() + ns : due;
   }
+  bgthread.ended_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID);
   return NULL;
 }
 
@@ -149,8 +156,23 @@ void lj_bgthread_end(void)
   bgthread.runs = 0;
 }
 
+uint64_t lj_bgthread_ns(void)
+{
+  return bgthread.ended_ns + (bgthread.runs ? thread_ns(bgthread.tid) : 0);
+}
+
+uint64_t lj_bgthread_share(int more)
+{
+  uint64_t ns = lj_bgthread_ns();
+  if (bgthread.profiles) bgthread.share_ns += (ns - bgthread.shared_ns) / bgthread.profiles;
+  bgthread.shared_ns = ns;
+  bgthread.profiles += (uint64_t)(int64_t)more;
+  return bgthread.share_ns;
+}
+
 void lj_bgthread_forget(void)
 {
   lj_osthread_hide(0);
   bgthread.runs = 0;
+  bgthread.ended_ns = bgthread.shared_ns = bgthread.profiles = 0;
 }

@@ -43,6 +43,14 @@ LJ_FUNC void lj_bgthread_wake(void);
 /* End the thread. It has ended when this returns. */
 LJ_FUNC void lj_bgthread_end(void);
 
+/* CPU time of the thread, also of earlier ones that have ended. */
+LJ_FUNC uint64_t lj_bgthread_ns(void);
+
+/* A profile begins (1), ends (-1), or asks (0). Returns a profile's share of the CPU time so far: all
+** that run at a time have the same part.
+*/
+LJ_FUNC uint64_t lj_bgthread_share(int more);
+
 /* In a child of fork(): forget the parent's thread. */
 LJ_FUNC void lj_bgthread_forget(void);
 

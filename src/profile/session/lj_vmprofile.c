@@ -17,6 +17,7 @@
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/base/lj_seccomp.h"
+#include "profile/session/lj_bgthread.h"
 #include "profile/session/lj_eventlist.h"
 #include "profile/session/lj_handover.h"
 #include "profile/session/lj_session.h"
@@ -83,8 +84,10 @@ int lj_vmprofile_isdue(const Profile *p, uint64_t now_ns)
 /* CPU time of all threads that the profile samples, if it can. 0: it is unknown. */
 static uint64_t threads_ns(const Profile *p)
 {
-  uint64_t ns = lj_osthread_allns();
+  uint64_t ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID), own_ns = lj_bgthread_ns();
   const int *at;
+  if (own_ns > ns) return 0;
+  ns -= own_ns;
   for (at = p->opt.others; at && *at; at++) {
     uint64_t other_ns = thread_ns(*at);
     if (other_ns == 0 || other_ns > ns) return 0;
@@ -96,6 +99,14 @@ static uint64_t threads_ns(const Profile *p)
 #define SAMPLE_WAIT_NS \
   10000000 /* A sample takes less, unless the system stops its thread. */
 
+/* Count the CPU time of the background thread. more: as lj_bgthread_share says. */
+static void count_thread(Profile *p, int more)
+{
+  uint64_t ns = lj_bgthread_share(more);
+  if (more > 0) p->thread_from_ns = ns;
+  relaxed_set(&session_ofvm(p)->sm.counters[SPF_COUNTER_THREAD_NS], ns - p->thread_from_ns);
+}
+
 /* Note what has ended the samples. A program's stop may precede the background thread. */
 static void note_end(Profile *p)
 {
@@ -103,6 +114,7 @@ static void note_end(Profile *p)
   if (p->is_over) return;
   p->size.is_hit = sizelimit_isreached(&p->size, SIZELIMIT_NEAR);
   p->cpu_to_ns = threads_ns(p);
+  count_thread(p, -1);
 }
 
 /* The samples of some threads may go on. The next call does not wait for them again. */
@@ -460,6 +472,7 @@ int lj_vmprofile_begin(Profile *p, char *errmsg)
   memset(&p->ended, 0, sizeof(p->ended));
   lj_vmprofile_scan(p, 0);
   p->cpu_from_ns = threads_ns(p);
+  count_thread(p, 1);
   return 0;
 }
 
@@ -495,6 +508,7 @@ static int write_out(Profile *p, int (*dump)(Session *, FuncTab *))
   Session *own = session_of_thread(p, lj_osthread_self()), *s;
   FuncTab *named = NULL;
   int err = 0;
+  if (!p->is_over) count_thread(p, 0);
   for (s = profile_first(p); s; s = session_next(s)) lj_session_sync(s);
   if (own && !lj_sampler_holdsoon(&own->sm, DUMP_WAIT_NS)) return EBUSY;
   if (lj_vmgate_isours(&p->gate) && p->opt.mode != LUAM_SYSPROF_DEFAULT)

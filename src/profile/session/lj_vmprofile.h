@@ -38,6 +38,7 @@ typedef struct Profile {
   uint32_t nscan; /* Scans of the threads so far. */
   int with_names; /* Set by halt: the end may search the VM for names. */
   uint64_t cpu_from_ns, cpu_to_ns; /* CPU time of its threads at the begin and the end. */
+  uint64_t thread_from_ns;         /* lj_bgthread_share at the begin. */
   ProfileTotals ended;             /* Totals of sessions that have ended. */
 } Profile;
 

@@ -182,6 +182,18 @@ function headline.short(profile, name, label)
   return list
 end
 
+-- Returns the cost of the profiler: in the sampled threads, and in its own one. "" if it is not known.
+local function cost_text(profile)
+  local parts, share, own = {}, selfreport.handler_share(profile), selfreport.thread_ms(profile)
+  local real = headline.real_time(profile)
+  if share then parts[1] = ("%.2f%% of the CPU time"):format(share) end
+  if own then
+    parts[#parts + 1] = ("%.1f ms in its own thread%s"):format(own,
+      real and real > 0 and (" (%.2f%% of a processor)"):format(own / real / 10) or "")
+  end
+  return table.concat(parts, ", and ")
+end
+
 -- The same, and what was sampled.
 function headline.lines(profile, name)
   local list, slow = {}, false
@@ -190,8 +202,7 @@ function headline.lines(profile, name)
     wrap(list, text.clean(e.name), event_text(profile, e))
     slow = slow or headline.is_slow(profile, e)
   end
-  local share = selfreport.handler_share(profile)
-  if share then wrap(list, "profiler", ("%.2f%% of the CPU time"):format(share)) end
+  wrap(list, "profiler", cost_text(profile))
   if slow and profile.meta.limit then wrap(list, "limit", text.clean(profile.meta.limit)) end
   add_problems(list, profile)
   return list

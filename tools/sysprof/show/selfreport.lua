@@ -260,6 +260,12 @@ function selfreport.handler_share(profile)
   end
 end
 
+-- Returns the CPU time of the profiler's own thread in milliseconds, or nil. No other figure has it.
+function selfreport.thread_ms(profile)
+  local ns = profile.counters[G.SPF_COUNTER_THREAD_NS]
+  return ns and ns / 1e6
+end
+
 -- Time in the handler. It ran for the lost samples, too, but not for waits.
 local function handler(profile, list)
   local c, runs = profile.counters, 0
@@ -369,6 +375,8 @@ function selfreport.lines(profile)
   add("threads not sampled", c[G.SPF_COUNTER_UNSAMPLED] and
       number(c[G.SPF_COUNTER_UNSAMPLED]) .. ", the most at one time")
   add("handler", handler(profile, all_events))
+  local own = selfreport.thread_ms(profile)
+  add("profiler's thread", own and ("%.1f ms of CPU time, in no other figure"):format(own))
   for _, key in ipairs(profile.meta_keys) do
     add(text.clean(key), text.clean(profile.meta[key]))
   end
