@@ -1,7 +1,7 @@
 /* TIMEOUT: 600
 ** C stacks of 64 KiB without a signal stack are enough: a thread's, and one that the host
 ** switches to. The profile also starts and stops there. The page behind the end of each
-** stack is not writable.
+** stack is not writable. With LUAJIT_SYSPROF, a thread of the documented least size is enough.
 */
 
 #ifndef _GNU_SOURCE
@@ -75,16 +75,66 @@ static void check_file(void)
   free(bytes);
 }
 
-int main(void)
+static void on_thread(size_t size, void *(*f)(void *))
 {
   pthread_attr_t attr;
   pthread_t thread;
-  if (small_stack_skipped()) return 77;
-  path = "thread.bin";
   REQUIRE(pthread_attr_init(&attr) == 0);
-  REQUIRE(pthread_attr_setstacksize(&attr, SIZE) == 0);
-  REQUIRE(pthread_create(&thread, &attr, thread_main, NULL) == 0);
+  REQUIRE(pthread_attr_setstacksize(&attr, size) == 0);
+  REQUIRE(pthread_create(&thread, &attr, f, NULL) == 0);
   REQUIRE(pthread_join(thread, NULL) == 0);
+  REQUIRE(pthread_attr_destroy(&attr) == 0);
+}
+
+/* -- LUAJIT_SYSPROF ------------------------------------------------------------ */
+
+static const char works[] =
+  "local function deep(n) if n > 0 then return (deep(n - 1)) end local s = 0"
+  "  for i = 1, 3e4 do s = s + #tostring(i) end return s end\n"
+  "local till = os.time() + 200\n"
+  "repeat coroutine.wrap(deep)(10) until misc.sysprof.report().samples >= 20 or os.time() > till\n"
+  "assert(misc.sysprof.coroutines('text'))\n"
+  "assert(misc.sysprof.report().samples >= 20)\n"
+  "misc.sysprof.stop()\n";
+
+/* The library reads the variable in luaL_openlibs. */
+static void *env_main(void *arg)
+{
+  lua_State *L = luaL_newstate();
+  REQUIRE(L != NULL);
+  luaL_openlibs(L);
+  if (luaL_loadbuffer(L, works, strlen(works), "@small.lua") != 0 ||
+      lua_pcall(L, 0, 0, 0) != 0) {
+    CHECK(!"the program");
+    printf("%s\n", lua_tostring(L, -1));
+  }
+  lua_close(L);
+  return arg;
+}
+
+static void check_env(void)
+{
+  static const char *const values[] = {
+    "path=env.bin,hz=1000,threads=all,force",
+    "path=env.bin,hz=1000,control=SIGUSR2,force",
+    "path=env.bin,hz=1000,force,clock=cpu+alloc+coroutine-wait",
+  };
+  size_t i, need = small_stack_kernel_max() + SMALL_STACK_HANDLER + 10 * 1024;
+  need = (need + 4095) & ~(size_t)4095;
+  for (i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+    REQUIRE(setenv("LUAJIT_SYSPROF", values[i], 1) == 0);
+    printf("%zu bytes: %s\n", need, values[i]);
+    on_thread(need, env_main);
+  }
+  REQUIRE(unsetenv("LUAJIT_SYSPROF") == 0);
+}
+
+int main(void)
+{
+  if (small_stack_skipped()) return 77;
+  check_env();
+  path = "thread.bin";
+  on_thread(SIZE, thread_main);
   check_file();
 
   path = "context.bin";

@@ -92,7 +92,7 @@ int lj_alloclive_report(AllocLive *l, Event *ev)
 {
   while (l->ended) {
     const LiveBlock *first = block_of(l, l->ended), *b = first;
-    SampleEnd ends[SAMPLE_ENDS_MAX];
+    SampleEnd *ends = l->table->ends;
     uint32_t i = l->ended, last = i;
     int n = 0;
     for (; i && n < SAMPLE_ENDS_MAX; i = b->next) {

@@ -37,6 +37,7 @@ typedef struct LiveBlock {
 typedef struct LiveTable {
   LiveBlock block[ALLOCLIVE_MAX + 1]; /* From 1 on. */
   uint32_t bucket[ALLOCLIVE_MAX];     /* Lists by address. */
+  SampleEnd ends[SAMPLE_ENDS_MAX];    /* That one call reports. */
 } LiveTable;
 
 /* Clear it before the first use. */

@@ -54,7 +54,7 @@ int lj_codump_text(lua_State *L, CoFormat format, char **text, size_t *len)
 
 static void put_frame(FILE *f, const CtlFrame *fr, const CoSymbols *symbols)
 {
-  CoName name;
+  static CoName name; /* Of the background thread. */
   memset(&name, 0, sizeof(name));
   switch (fr->kind) {
   case SPF_FRAME_LFUNC: {
@@ -83,7 +83,7 @@ static void put_frame(FILE *f, const CtlFrame *fr, const CoSymbols *symbols)
 
 static void put_frames(FILE *f, const char *title, const CtlFrame *fr, uint32_t n)
 {
-  uintptr_t addr[CTLSTACK_FRAMES] = { 0 };
+  static uintptr_t addr[CTLSTACK_FRAMES]; /* Of the background thread. */
   CoSymbols symbols;
   uint32_t i, naddr = 0;
   for (i = 0; i < n; i++)
@@ -119,10 +119,9 @@ static void put_late(FILE *f, void *what)
   }
   fputs("\nwaiting coroutines that have yielded since coroutine-wait is recorded\n", f);
   for (i = 0; i < ld->nplace; i++) {
-    CoName name;
-    lj_coname_clean(name.name, sizeof(name.name), ld->place[i].name,
-		    strlen(ld->place[i].name));
-    fprintf(f, "    %u at %s\n", ld->place[i].n, name.name);
+    char name[CONAME_MAX];
+    lj_coname_clean(name, sizeof(name), ld->place[i].name, strlen(ld->place[i].name));
+    fprintf(f, "    %u at %s\n", ld->place[i].n, name);
   }
   if (ld->nmore) fprintf(f, "    %u at other places\n", ld->nmore);
 }

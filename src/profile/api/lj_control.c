@@ -105,14 +105,16 @@ static const char *run_start(Control *c, lua_State *L, char *text)
   FileNames fn = { c->fo.path, c->number, lj_ctlslot_ischild(c), c->is_once };
   StartResult r;
   const char *errmsg;
-  char path[PATH_MAX];
+  char *path = (char *)calloc(1, PATH_MAX);
+  if (!path) return fail(text, c->fo.path, strerror(ENOMEM));
   c->runs++;
-  path[0] = '\0';
   fo.path = path;
-  if (c->opt.mode != LUAM_SYSPROF_DEFAULT &&
-      !run_path(&fn, c->runs, "", path, sizeof(path)))
+  if (c->opt.mode != LUAM_SYSPROF_DEFAULT && !run_path(&fn, c->runs, "", path, PATH_MAX)) {
+    free(path);
     return fail(text, c->fo.path, strerror(ENAMETOOLONG));
+  }
   if (lj_startfile(L, &c->opt, &fo, NULL, &r)) {
+    free(path);
     say_hints(c, G(L));
     return NULL;
   }
@@ -120,6 +122,7 @@ static const char *run_start(Control *c, lua_State *L, char *text)
     r.problem = "another profile of this process writes to this file; put %n into the "
 		"path, or set shared";
   errmsg = fail(text, path, r.problem ? r.problem : start_errmsg(r.status, r.err));
+  free(path);
   errno = r.err;
   return errmsg;
 }
@@ -147,18 +150,20 @@ static void write_dump(const FileNames *fn, int how, int *dumps, const char *tex
 		       size_t len)
 {
   const char *problem = NULL;
-  char path[PATH_MAX], why[EVENT_ERRMSG_MAX];
-  int done = 0, fits = 1, n = 0;
+  char *path = (char *)malloc(PATH_MAX), why[EVENT_ERRMSG_MAX];
+  int done = path ? 0 : -1, fits = path != NULL, n = 0;
+  errno = ENOMEM;
   while (done == 0 && n < DUMPS_MAX) {
     n = __atomic_add_fetch(dumps, 1, __ATOMIC_RELAXED);
-    fits = run_path(fn, n, DUMP_END, path, sizeof(path));
+    fits = run_path(fn, n, DUMP_END, path, PATH_MAX);
     errno = fits ? ENOMEM : ENAMETOOLONG;
     done = fits && text ? lj_codump_file(path, how, text, len, &problem) : -1;
   }
-  if (done > 0) return;
   if (!problem) problem = strerror(errno);
-  lj_say(": dump of the coroutines of VM %d: %s", fn->number,
-	 fail(why, fits ? path : fn->pattern, problem));
+  if (done <= 0)
+    lj_say(": dump of the coroutines of VM %d: %s", fn->number,
+	   fail(why, fits ? path : fn->pattern, problem));
+  free(path);
 }
 
 static void dump_coroutines(Control *c, lua_State *L)
@@ -210,13 +215,15 @@ static const char *options_problem(const struct luam_Sysprof_Options *opt)
   static const SysprofCallbacks none;
   struct luam_Sysprof_Options o = *opt;
   EventDefaults by = { opt->interval_ns, opt->period, opt->jitter, opt->prefer_tick };
-  EventSpec spec[SPF_EVENTS_MAX];
+  static EventSpec spec[SPF_EVENTS_MAX]; /* Under the lock. */
   char *errmsg = lj_options_errmsg();
+  int is_valid;
   o.mode = LUAM_SYSPROF_DEFAULT; /* The buffer does not exist yet. */
-  if (lj_options_valid(&o, &none) &&
-      lj_sources_parse(o.clocks ? o.clocks : "cpu", &by, spec, errmsg))
-    return NULL;
-  return errmsg;
+  lj_process_lock();
+  is_valid = lj_options_valid(&o, &none) &&
+	     lj_sources_parse(o.clocks ? o.clocks : "cpu", &by, spec, errmsg);
+  lj_process_unlock();
+  return is_valid ? NULL : errmsg;
 }
 
 const char *lj_control_add(lua_State *L, const char *control, int dump_signo, int number,

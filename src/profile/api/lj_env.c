@@ -266,13 +266,13 @@ static int pattern_wrong(const char *option, const char *pattern, const char *le
 */
 static int path_set(lua_State *L, int number, int runs)
 {
-  char name[PATH_MAX];
+  char *name = (char *)lua_newuserdata(L, PATH_MAX);
   const char *pattern;
   int result;
   lua_getfield(L, OPTIONS, "path");
   if (lua_isnil(L, -1)) lua_pushstring(L, runs ? ENV_PATH_RUNS : ENV_PATH);
   pattern = lua_tostring(L, -1);
-  result = lj_outfile_name(name, sizeof(name), pattern, number, 1);
+  result = lj_outfile_name(name, PATH_MAX, pattern, number, 1);
   if (result == 0) return pattern_wrong("path", pattern, "p, n, r, t or %");
   if (runs && !strstr(pattern, "%r")) {
     lua_pushliteral(L, ENV_RUN);
@@ -357,15 +357,17 @@ static const char *add_control(lua_State *L, const EnvControl *ec, const char *n
 static int start_controlled(lua_State *L, const EnvStart *e, const EnvControl *ec,
 			    int number)
 {
-  char name[PATH_MAX] = "";
+  char *name;
   const char *errmsg;
   int paused;
-  if (ec->control && (strstr(ec->control, "%r") ||
-		      lj_outfile_name(name, sizeof(name), ec->control, number, 1) == 0))
-    return pattern_wrong("control", ec->control, "p, n, t or %");
   lua_getfield(L, OPTIONS, "paused");
   paused = lua_toboolean(L, -1);
   lua_settop(L, OPTIONS);
+  name = (char *)lua_newuserdata(L, PATH_MAX);
+  name[0] = '\0';
+  if (ec->control && (strstr(ec->control, "%r") ||
+		      lj_outfile_name(name, PATH_MAX, ec->control, number, 1) == 0))
+    return pattern_wrong("control", ec->control, "p, n, t or %");
   if ((errmsg = add_control(L, ec, name, number)) != NULL) {
     lua_pushfstring(L, "%s%s%s%s%s: %s", ec->control ? "control=" : "", name,
 		    ec->control && ec->coroutines ? ", " : "",

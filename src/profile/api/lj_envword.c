@@ -29,12 +29,12 @@ int lj_envword_switch(const char *s, size_t len)
 /* Is it the name of a clock or event? */
 static int word_isclock(const char *s)
 {
-  EventSpec specs[SPF_EVENTS_MAX];
+  EventSpec specs[2]; /* wall is two. */
   char errmsg[EVENT_ERRMSG_MAX];
   EventDefaults by;
   memset(&by, 0, sizeof(by));
   by.interval_ns = ANY_INTERVAL_NS;
-  return lj_sources_parse(s, &by, specs, errmsg) > 0;
+  return !strchr(s, ',') && lj_sources_parse(s, &by, specs, errmsg) > 0;
 }
 
 const char *lj_envword_option(const char *s)

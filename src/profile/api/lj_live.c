@@ -49,8 +49,8 @@ static int64_t busy_ms; /* Until then, clients wait though nobody serves them. *
 
 static void info(const OwnFd *client)
 {
-  LiveVm vms[CONTROLS_MAX];
-  LiveAnswer a;
+  static LiveVm vms[CONTROLS_MAX];
+  static LiveAnswer a;
   int i, n = lj_ctlslot_lives(vms), profiled = 0;
   for (i = 0; i < n; i++) profiled += lj_sysprof_isrunning(vms[i].g);
   lj_livemsg_begin(&a, "ok");
@@ -63,7 +63,7 @@ static void info(const OwnFd *client)
 
 static void stop(const OwnFd *client)
 {
-  LiveAnswer a;
+  static LiveAnswer a;
   lj_livemsg_begin(&a, "ok");
   lj_livemsg_number(&a, "stopped", (unsigned)lj_liverec_stop());
   lj_livemsg_send(client, &a);
@@ -99,7 +99,7 @@ static void client_leave(Client *c, int stays)
 
 static void client_look(Client *c)
 {
-  LiveRequest rq;
+  static LiveRequest rq;
   /* A recording may follow on another one, whose file is not complete yet. */
   if (lj_liverec_isending() && mono_ms() < c->until_ms &&
       lj_livemsg_begins(&c->fd, "record"))

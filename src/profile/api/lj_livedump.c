@@ -59,7 +59,7 @@ static int write_text(const char *s, size_t len)
 /* Write all texts, and answer. */
 static void dump_finish(void)
 {
-  LiveAnswer a;
+  static LiveAnswer a;
   int i, answered = 0, err = 0;
   lj_livemsg_begin(&a, "ok");
   for (i = 0; i < dump.nvm; i++) {
@@ -93,7 +93,7 @@ int lj_livedump_begin(const OwnFd *client, LiveRequest *rq, int is_map)
 {
   static const char *const dump_keys[] = { "format", NULL }, *const map_keys[] = { NULL };
   const char *format = lj_livemsg_value(rq, "format");
-  LiveVm vms[CONTROLS_MAX];
+  static LiveVm vms[CONTROLS_MAX];
   int i;
   if (dump.is_busy) {
     lj_livemsg_refuse(client, "another client dumps this process; try again in a second");

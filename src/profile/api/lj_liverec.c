@@ -266,7 +266,7 @@ static int all_over(void)
 
 static void rec_answer(void)
 {
-  LiveAnswer a;
+  static LiveAnswer a;
   lj_livemsg_begin(&a, "ok");
   lj_livemsg_number(&a, "vms", (unsigned)rec.nvm);
   lj_livemsg_number(&a, "started", (unsigned)count(VM_RUNS));
@@ -378,7 +378,7 @@ static int record_options(const OwnFd *client, const LiveRequest *rq)
 static int record_events(const OwnFd *client)
 {
   EventDefaults by = { rec.opt.interval_ns, rec.opt.period, rec.opt.jitter, 0 };
-  EventSpec spec[SPF_EVENTS_MAX];
+  static EventSpec spec[SPF_EVENTS_MAX];
   char errmsg[EVENT_ERRMSG_MAX];
   size_t len = 0;
   int i, n = lj_sources_parse(rec.clocks, &by, spec, errmsg);
@@ -445,7 +445,7 @@ static void vms_begin(const LiveVm *vms)
 
 int lj_liverec_begin(const OwnFd *client, LiveRequest *rq)
 {
-  LiveVm vms[CONTROLS_MAX];
+  static LiveVm vms[CONTROLS_MAX];
   int n;
   lj_liverec_step(); /* The last recording may have ended just now. */
   if (rec.phase != REC_NONE) {

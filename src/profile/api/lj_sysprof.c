@@ -115,13 +115,16 @@ int lj_sysprof_startfor(global_State *g, const VmThread *thread,
 			const ProfileLimits *limits, const int *others)
 {
   char *errmsg = lj_options_errmsg();
-  ProfileOptions asked;
+  static ProfileOptions asked; /* Under the lock. Too large for a small stack. */
   Profile *p;
-  int status, err = 0;
+  int status = PROFILE_ERRUSE, err = 0;
   errmsg[0] = '\0';
-  if (!read_options(&asked, opt, cb, errmsg)) return PROFILE_ERRUSE;
   lj_osprocess_pin();
   lj_process_lock();
+  if (!read_options(&asked, opt, cb, errmsg)) {
+    err = errno;
+    goto out;
+  }
   if ((status = lj_sysprof_prepare(g)) != PROFILE_SUCCESS) {
     err = errno;
     goto out;

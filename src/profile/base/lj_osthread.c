@@ -24,7 +24,7 @@
 #include "profile/base/lj_procfile.h"
 #include "profile/base/lj_relaxed.h"
 
-#define DENTS_SIZE   4096
+#define DENTS_SIZE   1024 /* On the stack of any thread of the program. */
 #define STACK_ALIGN  4096
 #define STAT_MAX     1024        /* Of /proc/self/task/TID/stat, see proc(5). */
 #define GUARD_SIZE   (64 * 1024) /* Below a stack of ours: larger than each frame. */

@@ -8,6 +8,7 @@
 #define lj_words_c
 #define LUA_CORE
 
+#include <stdint.h>
 #include <string.h>
 
 #include "profile/base/lj_words.h"
@@ -43,17 +44,19 @@ static void word_set(Word *w, const char *s, size_t len)
 */
 static size_t word_distance(const Word *a, const Word *b)
 {
-  size_t row[WORD_MAX + 1][WORD_MAX + 1], i, j;
-  for (i = 0; i <= a->len; i++) row[i][0] = i;
-  for (j = 0; j <= b->len; j++) row[0][j] = j;
+  uint8_t row[WORD_MAX + 1][WORD_MAX + 1]; /* Distances up to WORD_MAX. */
+  size_t i, j;
+  for (i = 0; i <= a->len; i++) row[i][0] = (uint8_t)i;
+  for (j = 0; j <= b->len; j++) row[0][j] = (uint8_t)j;
   for (i = 1; i <= a->len; i++)
     for (j = 1; j <= b->len; j++) {
       int differs = a->s[i - 1] != b->s[j - 1];
-      row[i][j] = min_of(min_of(row[i - 1][j], row[i][j - 1]) + 1,
-			 row[i - 1][j - 1] + (size_t)differs);
+      size_t least = min_of(min_of(row[i - 1][j], row[i][j - 1]) + 1,
+			    row[i - 1][j - 1] + (size_t)differs);
       if (differs && i > 1 && j > 1 && a->s[i - 1] == b->s[j - 2] &&
 	  a->s[i - 2] == b->s[j - 1])
-	row[i][j] = min_of(row[i][j], row[i - 2][j - 2] + 1);
+	least = min_of(least, row[i - 2][j - 2] + 1);
+      row[i][j] = (uint8_t)least;
     }
   return row[a->len][b->len];
 }

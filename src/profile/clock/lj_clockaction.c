@@ -56,7 +56,7 @@ SignalMask lj_clockaction_signals(void)
 
 /* -- Pending signals --------------------------------------------------------- */
 
-#define FOREIGN_MAX 16 /* Signals of other senders that are queued again. */
+#define FOREIGN_MAX 8 /* Signals of other senders that are queued again. */
 
 void lj_clockaction_take(const Clock *c)
 {

@@ -191,7 +191,8 @@ int lj_coname_find(CoNames *cn, const CoList *cl)
   memset(&cn->symbols, 0, sizeof(cn->symbols));
   cn->funcs = (FuncTab *)calloc(1, sizeof(FuncTab));
   cn->peek = (SafeLoad *)calloc(1, sizeof(SafeLoad));
-  if (!cn->funcs || !cn->peek || !see_symbols(cn)) {
+  cn->name = (CoName *)calloc(1, sizeof(CoName));
+  if (!cn->funcs || !cn->peek || !cn->name || !see_symbols(cn)) {
     lj_coname_free(cn);
     return 0;
   }
@@ -209,6 +210,7 @@ void lj_coname_free(CoNames *cn)
   lj_coname_symbolsfree(&cn->symbols);
   free(cn->funcs);
   free(cn->peek);
+  free(cn->name);
 }
 
 /* -- Frames ------------------------------------------------------------------ */

@@ -25,13 +25,6 @@ typedef struct CoSymbols {
   size_t n;
 } CoSymbols;
 
-typedef struct CoNames {
-  const CoList *list;
-  FuncTab *funcs;
-  SafeLoad *peek;
-  CoSymbols symbols; /* Of the C functions. */
-} CoNames;
-
 /* What to print of a frame. Valid UTF-8 on one line, without control characters. */
 typedef struct CoName {
   char name[CONAME_MAX];   /* "": a Lua function without a name. */
@@ -39,6 +32,14 @@ typedef struct CoName {
   char path[CONAME_MAX];   /* Where the program keeps it under another name; "": none. */
   uint32_t line;           /* 0: unknown. */
 } CoName;
+
+typedef struct CoNames {
+  const CoList *list;
+  FuncTab *funcs;
+  SafeLoad *peek;
+  CoName *name;      /* Of the frame that is being written: too large for a small stack. */
+  CoSymbols symbols; /* Of the C functions. */
+} CoNames;
 
 /* What a Lua function is named by. */
 typedef struct CoLuaText {

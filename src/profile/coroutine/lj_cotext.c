@@ -80,17 +80,17 @@ void lj_cotext_name(FILE *f, const CoName *name)
 /* A frame as one text. folded: without ';'. */
 static void frame_text(const CoNames *cn, const CoFrame *fr, int folded, FILE *f)
 {
-  CoName name;
+  CoName *name = cn->name;
   char *s;
   if (fr->kind == CO_CUT) {
     fprintf(f, "[%llu more frames]", (unsigned long long)fr->what);
     return;
   }
-  lj_coname_frame(cn, fr, &name);
-  for (s = name.name; folded && (s = strchr(s, ';')) != NULL;) *s = ':';
-  for (s = name.source; folded && (s = strchr(s, ';')) != NULL;) *s = ':';
-  for (s = name.path; folded && (s = strchr(s, ';')) != NULL;) *s = ':';
-  lj_cotext_name(f, &name);
+  lj_coname_frame(cn, fr, name);
+  for (s = name->name; folded && (s = strchr(s, ';')) != NULL;) *s = ':';
+  for (s = name->source; folded && (s = strchr(s, ';')) != NULL;) *s = ':';
+  for (s = name->path; folded && (s = strchr(s, ';')) != NULL;) *s = ':';
+  lj_cotext_name(f, name);
 }
 
 /* -- Text -------------------------------------------------------------------- */
@@ -169,24 +169,24 @@ static void json_string(FILE *f, const char *s)
 static void json_frame(FILE *f, const CoNames *cn, const CoFrame *fr)
 {
   static const char *const kinds[] = { "lua", "builtin", "c" };
-  CoName name;
+  CoName *name = cn->name;
   int kind;
   if (fr->kind == CO_CUT) {
     fprintf(f, "{\"kind\":\"cut\",\"frames\":%llu}", (unsigned long long)fr->what);
     return;
   }
-  lj_coname_frame(cn, fr, &name);
+  lj_coname_frame(cn, fr, name);
   /* A builtin function made of bytecode has no source. */
-  kind = fr->kind == CO_LUA && !name.source[0] ? CO_BUILTIN : (int)fr->kind;
+  kind = fr->kind == CO_LUA && !name->source[0] ? CO_BUILTIN : (int)fr->kind;
   fprintf(f, "{\"kind\":\"%s\",\"name\":", kinds[kind]);
-  json_string(f, name.name);
-  if (name.source[0]) {
+  json_string(f, name->name);
+  if (name->source[0]) {
     fputs(",\"source\":", f);
-    json_string(f, name.source);
-    if (name.line) fprintf(f, ",\"line\":%u", name.line);
-    if (name.path[0]) {
+    json_string(f, name->source);
+    if (name->line) fprintf(f, ",\"line\":%u", name->line);
+    if (name->path[0]) {
       fputs(",\"path\":", f);
-      json_string(f, name.path);
+      json_string(f, name->path);
     }
   }
   fputc('}', f);

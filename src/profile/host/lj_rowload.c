@@ -49,7 +49,7 @@ static size_t own_folder(char *path)
 static void *module_open(void)
 {
   static const char *const places[] = { MODULE_FILE, "../lib/" MODULE_FILE };
-  char path[PATH_MAX + sizeof("../lib/" MODULE_FILE)];
+  static char path[PATH_MAX + sizeof("../lib/" MODULE_FILE)];
   size_t n = own_folder(path), i;
   for (i = 0; n && i < sizeof(places) / sizeof(places[0]); i++) {
     strcpy(path + n, places[i]);

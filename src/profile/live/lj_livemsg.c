@@ -151,8 +151,8 @@ void lj_livemsg_send(const OwnFd *client, const LiveAnswer *a)
 
 void lj_livemsg_refuse(const OwnFd *client, const char *sentence)
 {
-  LiveAnswer a;
-  char text[LIVEMSG_MAX];
+  static LiveAnswer a; /* Under the lock. */
+  static char text[LIVEMSG_MAX];
   snprintf(text, sizeof(text), "error %s", sentence);
   lj_livemsg_begin(&a, text);
   lj_livemsg_send(client, &a);

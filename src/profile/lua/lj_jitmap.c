@@ -77,13 +77,6 @@ static uint32_t node_get(JitMap *tp, const GCfunc *fn, uint32_t parent, BCPos ca
   return tp->nnode++;
 }
 
-/* A frame on the way down from the current one. */
-typedef struct FrameSeen {
-  const GCfunc *fn;
-  ptrdiff_t slot;
-  BCPos callpos; /* Position of the call in its caller. */
-} FrameSeen;
-
 /* Position of a call in a caller that continues at pc. */
 static BCPos call_pos(cTValue *caller, const BCIns *pc)
 {
@@ -98,7 +91,7 @@ static BCPos call_pos(cTValue *caller, const BCIns *pc)
 static uint32_t frames_node(JitMap *tp, jit_State *J)
 {
   lua_State *L = J->L;
-  FrameSeen seen[JITMAP_LEVELS];
+  TraceFrame *seen = tp->seen;
   cTValue *f = L->base - 1;
   cTValue *bottom = f - (J->baseslot - (1 + LJ_FR2));
   uint32_t n = 0, i, node = TRACENODE_NONE;
@@ -127,7 +120,7 @@ static uint32_t frames_node(JitMap *tp, jit_State *J)
     f = prev;
   }
   for (i = 0; i < n; i++) {
-    FrameSeen *s = &seen[n - 1 - i];
+    TraceFrame *s = &seen[n - 1 - i];
     uint32_t old = i < tp->nlevel && tp->level[i].slot == s->slot ? tp->level[i].node
 								  : TRACENODE_NONE;
     node = node_get(tp, s->fn, node, s->callpos, old);

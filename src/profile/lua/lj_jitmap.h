@@ -62,6 +62,13 @@ typedef struct TraceLevel {
   uint32_t node;
 } TraceLevel;
 
+/* A frame on the way down from the current one. */
+typedef struct TraceFrame {
+  const GCfunc *fn;
+  ptrdiff_t slot;
+  BCPos callpos; /* Position of the call in its caller. */
+} TraceFrame;
+
 #define JITMAP_LEVELS (LJ_MAX_JSLOTS / 2 + 2)
 #define JITMAP_REFS   (0x10000 - REF_BIAS)
 
@@ -88,6 +95,7 @@ typedef struct JitMap {
   uint32_t szsaved;
   uint32_t nsaved; /* Entries in use; the rest is empty. */
   TraceLevel level[JITMAP_LEVELS];
+  TraceFrame seen[JITMAP_LEVELS];
   /* End of the code of each IR instruction. Addresses within a trace differ in the lower 32
   ** bits only.
   */

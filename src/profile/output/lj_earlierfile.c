@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_osmemory.h"
 #include "profile/base/lj_procfile.h"
 #include "profile/output/lj_earlierfile.h"
 #include "profile/output/lj_outfile.h"
@@ -52,14 +53,12 @@ static int64_t process_began(void)
   return (boot_ns + ticks * (1000000000 / sysconf(_SC_CLK_TCK))) / 1000000000;
 }
 
-/* Does the profile name this process as its own? The metadata stands at the beginning of the file. */
-static int is_ofprocess(int fd)
+/* Does the beginning of a profile name this process as its own? The metadata stands there. */
+static int names_process(const char *head, size_t n)
 {
   static const char key[] = "\3pid";
-  char head[HEAD_MAX + 1], digits[DIGITS + 1];
-  ssize_t n = pread(fd, head, HEAD_MAX, 0);
-  const char *s = n > 0 ? (const char *)memmem(head, (size_t)n, key, sizeof(key) - 1)
-			: NULL;
+  char digits[DIGITS + 1];
+  const char *s = (const char *)memmem(head, n, key, sizeof(key) - 1);
   size_t len, left;
   if (!s) return 0;
   s += sizeof(key) - 1;
@@ -68,6 +67,15 @@ static int is_ofprocess(int fd)
   memcpy(digits, s + 1, len);
   digits[len] = '\0';
   return strtoll(digits, NULL, 10) == getpid();
+}
+
+static int is_ofprocess(int fd)
+{
+  char *head = (char *)lj_osmemory_new(HEAD_MAX, 0);
+  ssize_t n = head ? pread(fd, head, HEAD_MAX, 0) : -1;
+  int is = n > 0 && names_process(head, (size_t)n);
+  lj_osmemory_free(head, HEAD_MAX);
+  return is;
 }
 
 /* This program's own files are younger. */

@@ -25,6 +25,7 @@
 #include <sys/vfs.h>
 
 #include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_osmemory.h"
 #include "profile/output/lj_outfile.h"
 
 #define LINKS_MAX 40    /* Symbolic links on a path, the kernel's limit. */
@@ -42,18 +43,20 @@
 #define PROBLEM_CONTENT "not a profile; set the option force to overwrite the file"
 #define PROBLEM_KIND    "not a regular file"
 
-/* State of a walk along a path. */
+/* State of a walk along a path. Mapped: a VM's thread may have a small stack. */
 typedef struct Walk {
-  int dir;             /* Current folder, AT_FDCWD at the beginning. */
-  int how;             /* OUTFILE_*. */
-  int links;           /* Symbolic links followed so far. */
-  const char *problem; /* Reason for a refusal, or NULL. */
-  char rest[PATH_MAX]; /* Rest of the path, from the current folder. */
+  int dir;               /* Current folder, AT_FDCWD at the beginning. */
+  int how;               /* OUTFILE_*. */
+  int links;             /* Symbolic links followed so far. */
+  const char **problem;  /* Reason for a refusal, or NULL. */
+  char rest[PATH_MAX];   /* Rest of the path, from the current folder. */
+  char name[PATH_MAX];   /* Of the folder to enter. */
+  char target[PATH_MAX]; /* Of a link. */
 } Walk;
 
 static int walk_refuse(Walk *w, int err, const char *problem)
 {
-  w->problem = problem;
+  *w->problem = problem;
   errno = err;
   return 0;
 }
@@ -124,7 +127,6 @@ static int walk_ispublic(const Walk *w)
 */
 static int walk_link(Walk *w, int fd, const struct stat *st, const char *tail)
 {
-  char target[PATH_MAX];
   struct statfs fs;
   size_t tail_len = strlen(tail);
   ssize_t n;
@@ -136,14 +138,14 @@ static int walk_link(Walk *w, int fd, const struct stat *st, const char *tail)
     return walk_refuse(w, EACCES, PROBLEM_LINK);
   if (fstatfs(fd, &fs) != 0) return 0;
   if (fs.f_type == PROC_SUPER_MAGIC) return -1;
-  n = readlinkat(fd, "", target, sizeof(target));
+  n = readlinkat(fd, "", w->target, sizeof(w->target));
   if (n < 0) return 0;
   if ((size_t)n + 1 + tail_len >= sizeof(w->rest)) {
     errno = ENAMETOOLONG;
     return 0;
   }
   memmove(w->rest + n + (tail_len > 0), tail, tail_len + 1);
-  memcpy(w->rest, target, (size_t)n);
+  memcpy(w->rest, w->target, (size_t)n);
   if (tail_len) w->rest[n] = '/';
   return 1;
 }
@@ -175,7 +177,6 @@ static int walk_folder(Walk *w, const char *name, const char *tail)
 /* Walk to the folder of the path's last name, and leave that name in w->rest. */
 static int walk_folders(Walk *w)
 {
-  char name[PATH_MAX];
   size_t len, next;
   for (;;) {
     if (w->rest[0] == '/') {
@@ -186,25 +187,37 @@ static int walk_folders(Walk *w)
     len = strcspn(w->rest, "/");
     if (!w->rest[len]) return 1;
     next = len + strspn(w->rest + len, "/");
-    memcpy(name, w->rest, len);
-    name[len] = '\0';
-    if (!walk_folder(w, name, w->rest + next)) return 0;
+    memcpy(w->name, w->rest, len);
+    w->name[len] = '\0';
+    if (!walk_folder(w, w->name, w->rest + next)) return 0;
   }
 }
 
-static int walk_begin(Walk *w, const char *path, int how)
+/* Returns NULL and errno if the path has no valid length, or without memory. */
+static Walk *walk_begin(const char *path, int how, const char **problem)
 {
   size_t len = strlen(path);
+  Walk *w;
+  *problem = NULL;
+  if (len == 0 || len >= PATH_MAX) {
+    errno = len ? ENAMETOOLONG : ENOENT;
+    return NULL;
+  }
+  w = (Walk *)lj_osmemory_new(sizeof(*w), 0);
+  if (!w) return NULL;
   w->dir = AT_FDCWD;
   w->how = how;
-  w->links = 0;
-  w->problem = NULL;
-  if (len == 0 || len >= sizeof(w->rest)) {
-    errno = len ? ENAMETOOLONG : ENOENT;
-    return 0;
-  }
+  w->problem = problem;
   memcpy(w->rest, path, len + 1);
-  return 1;
+  return w;
+}
+
+static void walk_end(Walk *w)
+{
+  int err = errno;
+  walk_close(w);
+  lj_osmemory_free(w, sizeof(*w));
+  errno = err;
 }
 
 /* -- Files ------------------------------------------------------------------- */
@@ -316,48 +329,42 @@ static int walk_last(Walk *w, int *created)
 
 int lj_outfile_open(const char *path, int how, int *created, const char **problem)
 {
-  Walk w;
-  int fd = -1, tries;
+  Walk *w = walk_begin(path, how, problem);
+  int fd = -2, tries;
   *created = 0;
-  if (walk_begin(&w, path, how)) {
-    for (tries = 0, fd = -2; fd == -2 && tries < TRIES_MAX; tries++)
-      fd = walk_folders(&w) ? walk_last(&w, created) : -1;
-    if (fd == -2) fd = -1;
-    walk_close(&w);
-  }
-  *problem = w.problem;
-  return fd;
+  if (!w) return -1;
+  for (tries = 0; fd == -2 && tries < TRIES_MAX; tries++)
+    fd = walk_folders(w) ? walk_last(w, created) : -1;
+  walk_end(w);
+  return fd == -2 ? -1 : fd;
 }
 
 int lj_outfile_read(const char *path, const char **problem)
 {
-  Walk w;
-  int fd = -1, err;
-  if (walk_begin(&w, path, 0)) {
-    if (walk_folders(&w))
-      fd = openat(w.dir, w.rest, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    err = errno;
-    walk_close(&w);
-    errno = err;
-  }
-  *problem = w.problem;
+  Walk *w = walk_begin(path, 0, problem);
+  int fd = -1;
+  if (!w) return -1;
+  if (walk_folders(w))
+    fd = openat(w->dir, w->rest, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  walk_end(w);
   return fd;
 }
 
 void lj_outfile_remove(const char *path, int how, dev_t dev, ino_t ino)
 {
-  Walk w;
+  const char *problem;
+  Walk *w = walk_begin(path, how, &problem);
   struct stat st;
-  if (!walk_begin(&w, path, how)) return;
-  while (walk_folders(&w) && fstatat(w.dir, w.rest, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+  if (!w) return;
+  while (walk_folders(w) && fstatat(w->dir, w->rest, &st, AT_SYMLINK_NOFOLLOW) == 0) {
     int at, result = 0;
-    if (st.st_dev == dev && st.st_ino == ino) unlinkat(w.dir, w.rest, 0);
+    if (st.st_dev == dev && st.st_ino == ino) unlinkat(w->dir, w->rest, 0);
     if (!S_ISLNK(st.st_mode)) break;
-    at = openat(w.dir, w.rest, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    at = openat(w->dir, w->rest, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (at < 0) break;
-    if (fstat(at, &st) == 0 && S_ISLNK(st.st_mode)) result = walk_link(&w, at, &st, "");
+    if (fstat(at, &st) == 0 && S_ISLNK(st.st_mode)) result = walk_link(w, at, &st, "");
     close(at);
     if (result <= 0) break;
   }
-  walk_close(&w);
+  walk_end(w);
 }

@@ -1,6 +1,6 @@
 /*
 ** Output files of profiles: safe opening in folders that other users can write to.
-** Context: any thread, outside of the handler. Allocates nothing.
+** Context: any thread, outside of the handler. Maps memory, without malloc().
 **
 ** Other users can write to a folder such as /tmp, or to a folder that they own. There,
 ** another user may place a link or a file under the profile's name. The profile must not

@@ -100,7 +100,7 @@ static size_t join_arguments(char *text, size_t n)
 /* The command line. The kernel has it as the program left it. */
 static void meta_command(Sampler *s)
 {
-  char text[COMMAND_MAX + 1];
+  static char text[COMMAND_MAX + 1]; /* Under the lock. */
   ssize_t n = lj_procfile_read("/proc/self/cmdline", text, sizeof(text));
   if (n <= 0) return;
   if (n == COMMAND_MAX) memcpy(text + n - CUT_LEN, CUT, CUT_LEN);

@@ -344,7 +344,7 @@ static void thread_ignore(void *ctx, int tid)
 
 void lj_vmprofile_scan(Profile *p, int later)
 {
-  ThreadScan scan;
+  static ThreadScan scan; /* Under the lock; a VM's thread may have a small stack. */
   Session *s, *next;
   if (p->is_over) return;
   if (p->opt.threads != LUAM_SYSPROF_THREADS_ALL) {

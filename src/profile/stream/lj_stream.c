@@ -249,7 +249,7 @@ void lj_stream_move(Stream *s, uint32_t tid)
 /* Find the function of an address by its unwind tables. */
 static int code_start(void *pk, uintptr_t addr, uintptr_t *begin, uintptr_t *size)
 {
-  EhCopy copy;
+  static EhCopy copy; /* Under the lock. */
   Fde fde;
   lj_safeload_reset((SafeLoad *)pk); /* Its bound of copies is for one search. */
   if (lj_ehframe_find((SafeLoad *)pk, addr, &copy, &fde) != CFI_STEP) return 0;

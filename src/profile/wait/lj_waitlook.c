@@ -342,7 +342,7 @@ static void take_switches(Event *ev, const WaitSwitch *list, int n, uint64_t now
 static void look_records(Event *ev, uint64_t now_ns)
 {
   WaitLook *wl = waitlook_of(ev);
-  WaitSwitch list[WAITRING_RECORDS];
+  static WaitSwitch list[WAITRING_RECORDS];
   int n, lost, is_told = 0, is_full = 0, is_new = 0, reads = 0;
   wl->has_gap = 0;
   do {
