@@ -76,6 +76,21 @@ static void program_runs(void)
   CHECK(access(live_path(pid), F_OK) != 0);
 }
 
+#define FOLDERS 9
+
+/* Make all names of a folder by make, or remove what has them. */
+static int take_names(const char *path, int (*make)(const char *path))
+{
+  char name[80];
+  int n, result = 0;
+  for (n = 1; n <= FOLDERS; n++) {
+    snprintf(name, sizeof(name), n == 1 ? "%s" : "%s.%d", path, n);
+    if (unlink(name) != 0) rmdir(name);
+    if (make) result |= make(name);
+  }
+  return result;
+}
+
 /* As another user: the folder of that user is a trap. */
 static void other_user(const char *expected, int (*lay)(const char *path))
 {
@@ -83,8 +98,7 @@ static void other_user(const char *expected, int (*lay)(const char *path))
   int status;
   pid_t pid;
   snprintf(path, sizeof(path), "/tmp/.luajit-sysprof-%d", OTHER_UID);
-  unlink(path);
-  rmdir(path);
+  take_names(path, NULL);
   REQUIRE(lay(path) == 0);
   pid = flush_and_fork();
   if (pid == 0) {
@@ -100,18 +114,22 @@ static void other_user(const char *expected, int (*lay)(const char *path))
   }
   REQUIRE(waitpid(pid, &status, 0) == pid);
   CHECK_EQ(status, 0);
-  unlink(path);
-  rmdir(path);
+  take_names(path, NULL);
 }
 
-static int lay_folder(const char *path)
+static int make_folder(const char *path)
 {
   return mkdir(path, 0700);
 }
 
+static int lay_folders(const char *path)
+{
+  return take_names(path, make_folder);
+}
+
 static int lay_link(const char *path)
 {
-  return symlink("/tmp", path);
+  return symlink("/tmp", path) || lchown(path, OTHER_UID, OTHER_UID);
 }
 
 static int lay_open(const char *path)
@@ -123,7 +141,7 @@ int main(void)
 {
   lua_State *L = session_vm();
   if (geteuid() == 0) {
-    other_user("another user owns it", lay_folder);
+    other_user("another user owns it, and others have its other names", lay_folders);
     other_user("it is a link or a file", lay_link);
     other_user("other users may enter it", lay_open);
   } else {

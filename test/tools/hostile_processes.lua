@@ -107,6 +107,33 @@ else
   print("skipped: a /tmp that is a folder of root, which needs mount namespaces")
 end
 
+-- Others have names of its folder, so it takes the next one. Once they have all of them, the message says so.
+if shell_status("unshare --mount true 2>/dev/null") == 0 then
+  local folder = ".luajit-sysprof-65534"
+  os.execute(("rm -rf names; mkdir names; chmod 1777 names; mkdir names/%s; ln -s / names/%s.2"):format(folder, folder))
+  local function start()
+    return programs.spawn(("unshare --mount sh -c 'mount --bind names /tmp && LUAJIT_SYSPROF=live exec setpriv " ..
+      "--reuid=65534 %s -e \"while true do os.getenv(1) end\"' >names.out 2>&1"):format(t.luajit))
+  end
+  local pid = start()
+  t.wait_until("live in a third folder", function()
+    return shell_status(("test -S names/%s.3/%d"):format(folder, pid)) == 0
+  end)
+  local status, _, err = try("record -d 100ms --force -o out.bin " .. pid)
+  t.equal(status, 0, "a third folder: status: " .. err)
+  server.stop { pid }
+  os.execute(("rm -rf names/%s.3; for i in 3 4 5 6 7 8 9; do mkdir names/%s.$i; done"):format(folder, folder))
+  pid = start()
+  t.wait_until("no live program", function() return t.content("names.out"):find("\n") end)
+  t.contains(t.content("names.out"), ("the folder /tmp/%s: another user owns it, and others have its other names")
+	     :format(folder), "no folder: the program")
+  programs.says("record -d 100ms " .. pid, 1, ("user root owns /tmp/%s, and others have all names to /tmp/%s.9: " ..
+    "remove them as root, then start it with LUAJIT_SYSPROF=live"):format(folder, folder))
+  server.stop { pid }
+else
+  print("skipped: names that others have, which needs mount namespaces")
+end
+
 -- Its /tmp never answers.
 local runner = ("'%s' '%s/test/lib/hung_files.lua' /tmp \"$PWD/ready\" "):format(t.luajit, t.source)
 if shell_status(("unshare --mount true 2>/dev/null && test -c /dev/fuse")) ~= 0 then

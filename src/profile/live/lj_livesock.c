@@ -29,7 +29,10 @@
 #include "profile/base/lj_ownfd.h"
 #include "profile/live/lj_livesock.h"
 
-#define FOLDER      "/tmp/.luajit-sysprof-%ld" /* With the user. */
+#define FOLDER      "/tmp/.luajit-sysprof-%ld" /* With the user; */
+#define FOLDER_NEXT ".%d" /* from the second one on, with its number. */
+#define FOLDER_ROOT "/run/.luajit-sysprof-%ld" /* Only root can take this one. */
+#define FOLDERS     9
 #define NAME_SIZE   32
 #define NAMES       9   /* PID, PID.2 and so on. */
 #define BACKLOG     128 /* Clients that wait. */
@@ -41,42 +44,62 @@
 #define LISTEN_S    60   /* A socket listens so soon after it has the temporary name. */
 #define NAME_MS     1000 /* Between two looks whether the name is still there. */
 #define PROBLEM_MAX 512
+#define FOLDER_MAX  64
 
 static struct {
   OwnFd folder, listens;
+  int nfolder;         /* Number of the folder. */
   OwnFd hears, rouses; /* Ends of a pair: a write at one end wakes the other. */
   ino_t ino;           /* Of the name. */
   char name[NAME_SIZE];
   int64_t look_ms; /* When to look whether the name is still there. */
-} sock = { { -1, 0, 0 }, { -1, 0, 0 }, { -1, 0, 0 }, { -1, 0, 0 }, 0, "", 0 };
+} sock = { .folder = { -1, 0, 0 },
+	   .listens = { -1, 0, 0 },
+	   .hears = { -1, 0, 0 },
+	   .rouses = { -1, 0, 0 } };
 
 static char problem_text[PROBLEM_MAX];
 
+/* Path of the folder with this number, of FOLDERS and one. */
+static void folder_path(int n, char *path)
+{
+  long user = (long)geteuid();
+  int len = snprintf(path, FOLDER_MAX, n > FOLDERS ? FOLDER_ROOT : FOLDER, user);
+  if (n > 1 && n <= FOLDERS) snprintf(path + len, FOLDER_MAX - (size_t)len, FOLDER_NEXT, n);
+}
+
 static const char *problem(const char *what, const char *why)
 {
-  char path[64];
-  snprintf(path, sizeof(path), FOLDER, (long)geteuid());
+  char path[FOLDER_MAX];
+  folder_path(sock.nfolder, path);
   snprintf(problem_text, sizeof(problem_text), "%s %s: %s", what, path, why);
   return problem_text;
 }
 
 /* -- Folder ------------------------------------------------------------------ */
 
-/* Open the folder, and create it if it is missing. Another user may have placed it. */
-static const char *folder_open(void)
+/* Open the folder with this number, and create it if it is missing. Returns NULL or the problem.
+** is_taken: another user has its name, so it is not open.
+*/
+static const char *folder_open(int n, int *is_taken)
 {
-  char path[64];
+  char path[FOLDER_MAX];
   struct stat st;
   int fd;
-  snprintf(path, sizeof(path), FOLDER, (long)geteuid());
+  sock.nfolder = n;
+  folder_path(n, path);
+  *is_taken = 0;
   if (mkdir(path, 0700) != 0 && errno != EEXIST) return problem("mkdir", strerror(errno));
-  fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
-    return problem("the folder", "it is a link or a file; remove it");
+  fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return problem("open", strerror(errno));
   if (fstat(fd, &st) != 0 || st.st_uid != geteuid()) {
     close(fd);
-    return problem("the folder", "another user owns it; remove it as that user or as root");
+    *is_taken = 1;
+    return NULL;
+  }
+  if (!S_ISDIR(st.st_mode)) {
+    close(fd);
+    return problem("the folder", "it is a link or a file; remove it");
   }
   if ((st.st_mode & 077) != 0) {
     close(fd);
@@ -84,6 +107,20 @@ static const char *folder_open(void)
 		   "other users may enter it; remove that right by chmod 700");
   }
   return lj_ownfd_take(&sock.folder, fd) ? NULL : problem("open", strerror(errno));
+}
+
+/* Another user may have taken names, and never leave them. */
+static const char *folder_find(void)
+{
+  const char *why;
+  int n = 1, is_taken;
+  do why = folder_open(n, &is_taken);
+  while (is_taken && n++ < FOLDERS);
+  if (!is_taken) return why;
+  if (geteuid() == 0 && !folder_open(n, &is_taken) && !is_taken) return NULL;
+  sock.nfolder = 1;
+  return problem("the folder", "another user owns it, and others have its other names; "
+			       "remove them as root");
 }
 
 /* Address of a name in the folder: by the descriptor, so that it is this folder. */
@@ -236,7 +273,7 @@ static int sock_isopen(void)
 
 static const char *sock_open(void)
 {
-  const char *why = folder_open();
+  const char *why = folder_find();
   if (!why) {
     folder_sweep();
     why = pair_open();
@@ -271,13 +308,13 @@ void lj_livesock_forget(void)
 
 void lj_livesock_close(void)
 {
-  char path[64];
+  char path[FOLDER_MAX];
   int was_open = (sock.name[0] != '\0');
   if (sock.name[0] && lj_ownfd_isours(&sock.folder) && sock_hasname())
     unlinkat(sock.folder.fd, sock.name, 0);
   lj_livesock_forget();
   if (!was_open) return;
-  snprintf(path, sizeof(path), FOLDER, (long)geteuid());
+  folder_path(sock.nfolder, path);
   rmdir(path); /* Fails while other processes use it. */
 }
 

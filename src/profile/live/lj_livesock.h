@@ -3,9 +3,11 @@
 ** Context: under the lock | wait: background thread, without the lock | rouse: ordinary threads.
 **
 ** The name is /tmp/.luajit-sysprof-UID/PID, both as the process sees them. The folder belongs to
-** the user alone; the code uses it by a descriptor, so nobody can exchange it after the check. A
-** process in another pid namespace may have the same number: then the name is PID.2 and so on.
-** A client recognizes the process by the credentials that the kernel keeps for the socket.
+** the user alone; the code uses it by a descriptor, so nobody can exchange it after the check. If
+** another user owns that folder, it is the first of UID.2 to UID.9 that no other user owns. Root's
+** last one is in /run. A process in another pid namespace may have the same number: then the name
+** is PID.2 and so on. A client recognizes the process by the credentials that the kernel keeps for
+** the socket.
 */
 
 #ifndef _LJ_LIVESOCK_H

@@ -119,6 +119,7 @@ limits.ROWS = {
   { "FILES_SECONDS", 3, "s", "a single wait for a file that a process chose", "(the same sentence)" },
   { "FILES_MOST_SECONDS", 30, "s", "all waits for the files of a process", "(the same sentence)" },
   { "FOLDERS", 100, "folders", "folders of sockets", "%s is not live" },
+  { "FOLDERS_OF_USER", 9, "folders", "names of the folder of a user", "... others have all names ..." },
   { "SOCKET_NAMES", 9, "sockets", "sockets of processes with one number", "%s is not live" },
   { "SMALL_FILE", MIB, "bytes", "a file of the command itself or of procfs", TOO_LONG },
 

@@ -17,6 +17,7 @@ local system = require("sysprof.base.system")
 local text = require("sysprof.base.text")
 
 local FOLDER = "/tmp/.luajit-sysprof-"
+local FOLDER_OF_ROOT = "/run/.luajit-sysprof-"	-- No other user can take it.
 local ANEW_SECONDS = 10		-- A program looks so often whether its socket has a name.
 local LISTED_SECONDS = 1		-- How long a list of folders holds.
 local FULL_SECONDS = 1		-- How long sockets may have too many clients.
@@ -68,17 +69,37 @@ local function folders_below(root)
   return folders
 end
 
--- Looks for the socket of a process. Returns a descriptor, or nil and "denied", "busy" or nil. A process chooses its
--- root folder, so this may take for ever.
+-- Returns the folders of a user in /tmp: the program takes the first one that no other user has.
+local function folders_of(root, user)
+  local list = { root .. FOLDER .. user }
+  for i = 2, limits.FOLDERS_OF_USER do list[i] = ("%s.%d"):format(list[1], i) end
+  return list
+end
+
+-- Returns "taken" and the user that has the first name, if others have all of these.
+local function why_none(folders, user)
+  local first
+  for _, path in ipairs(folders) do
+    local st = files.stat(path, true)
+    if not st or st.uid == user then return nil end
+    first = first or st.uid
+  end
+  return "taken " .. first
+end
+
+-- Looks for the socket of a process. Returns a descriptor, or nil and "denied", "busy", "taken UID" or nil. A process
+-- chooses its root folder, so this may take for ever.
 local function connect(facts)
   local root = facts.folder .. "/root"
   if not files.stat(root .. "/tmp") then root = "" end	-- Its root is hidden from us, and perhaps ours.
-  local usual, worst = root .. FOLDER .. facts.user, nil
-  local folders = folders_below(root)	-- Its namespace may count users in another way.
-  table.insert(folders, 1, usual)
+  local folders, worst, seen = folders_of(root, facts.user), nil, {}
+  local taken = why_none(folders, facts.user)
+  if facts.user == ROOT then folders[#folders + 1] = root .. FOLDER_OF_ROOT .. ROOT end
+  for _, path in ipairs(folders_below(root)) do folders[#folders + 1] = path end	-- It may count users in another way.
   for i = 1, #folders do
-    local folder = (i == 1 or folders[i] ~= usual) and
+    local folder = not seen[folders[i]] and
 		   ffi.C.open(folders[i], system.O_PATH + system.O_DIRECTORY + system.O_NOFOLLOW + system.O_CLOEXEC) or -1
+    seen[folders[i]] = true
     local fd, why = nil, nil
     if folder >= 0 then
       fd, why = connect_in(folder, facts)
@@ -89,10 +110,10 @@ local function connect(facts)
     if fd then return fd end
     worst = worst or why == "busy" and why or i == 1 and why or nil
   end
-  return nil, worst
+  return nil, worst or taken
 end
 
--- Connects to each program of a list that has a descriptor no more: sets fd; else why: "denied", "busy", "late" or nil.
+-- Connects to each program of a list that has a descriptor no more: sets fd; else why: "late" or as connect().
 local function connect_round(list)
   aside.each(list, function(program)
     local fd, why = connect(program.facts)
@@ -119,7 +140,7 @@ local function refresh(list, since)
   connect_round(old)
 end
 
--- Connects to programs of a list, { facts= }: sets fd; else why: "denied", "busy", "late" or nil.
+-- Connects to programs of a list, { facts= }: sets fd; else why: "late" or as connect().
 local function connect_all(list)
   local begun, waiting = system.now(), list
   connect_round(list)
@@ -168,9 +189,14 @@ end
 
 local LIVE = "start it with LUAJIT_SYSPROF=live, or let it call misc.sysprof.live()"
 
--- Returns why a process has no socket, with the remedy. has: of sysprof.live.library.
-local function why_not_live(facts, has)
-  local name = programs.name(facts)
+-- Returns why a process has no socket, with the remedy. has: of sysprof.live.library. why: of its connection.
+local function why_not_live(facts, has, why)
+  local name, taker = programs.name(facts), (why or ""):match("^taken (%d+)$")
+  if taker and has == "ours" then
+    local folder = FOLDER .. facts.user
+    return ("%s is not live; user %s owns %s, and others have all names to %s.%d: remove them as root, then %s")
+	   :format(name, processes.user_name(tonumber(taker)), folder, folder, limits.FOLDERS_OF_USER, LIVE)
+  end
   if has == "lost" then
     return ("%s is live, but its socket in %s was removed, perhaps by a cleaner of temporary files; it makes a new " ..
 	    "one within %d s: run the command again then"):format(name, FOLDER .. facts.user, ANEW_SECONDS)
@@ -226,7 +252,7 @@ local function explain(list)
   end
   for i, has in ipairs(library.of_all(facts)) do
     local program = unknown[i]
-    program.sentence = why_not_live(program.facts, has)
+    program.sentence = why_not_live(program.facts, has, program.why)
   end
 end
 
