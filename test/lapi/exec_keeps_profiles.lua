@@ -74,6 +74,20 @@ for _, options in ipairs { "force", "shared", "fork", "flush=vm", "control=SIGUS
   check("path=p.bin,hz=200," .. options, THREE, EACH)
 end
 
+-- A program without a sample leaves no file that must stay: a chain of them takes one name.
+os.execute("rm -f p.*")
+t.write_file("chain.lua", [[
+local ffi = require("ffi")
+ffi.cdef "int execv(const char *, char *const *);"
+local left = tonumber(arg[1])
+if left > 0 then
+  local argv = ffi.new("const char *[4]", arg[-1], arg[0], tostring(left - 1))
+  ffi.C.execv(arg[-1], ffi.cast("char *const *", argv))
+  os.exit(9)
+end
+]])
+t.equal(table.concat(run("path=p.bin,hz=1", "chain.lua 120"), " "), "p.bin", "a chain of short programs")
+
 -- A file of the user in the place of a later name stays.
 os.execute("rm -f p.*")
 t.write_file("p.bin.2", "a letter")

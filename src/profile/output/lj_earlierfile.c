@@ -17,14 +17,15 @@
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osmemory.h"
 #include "profile/base/lj_procfile.h"
+#include "profile/format/lj_sysprof_format.h"
 #include "profile/output/lj_earlierfile.h"
 #include "profile/output/lj_outfile.h"
 
 #define STAT_MAX  1024
-#define STARTTIME 20 /* Words between the name and starttime in /proc/self/stat. */
-#define HEAD_MAX \
-  4096 /* Bytes of a profile that hold the pid: before it stand short texts. */
-#define DIGITS 10
+#define STARTTIME 20    /* Words between the name and starttime in /proc/self/stat. */
+#define HEAD_MAX  65536 /* A longer file holds samples. */
+#define PAYLEN_AT 8     /* In the header of a chunk. */
+#define DIGITS    10
 
 /* When this program began. 0: unknown. A file gets the time of the kernel's last tick. From Linux 6.13
 ** on, it gets the exact time if somebody has read its last one.
@@ -69,11 +70,47 @@ static int names_process(const char *head, size_t n)
   return strtoll(digits, NULL, 10) == getpid();
 }
 
-static int is_ofprocess(int fd)
+/* Has a chunk a sample? All other records before it are definitions. If in doubt, yes. */
+static int chunk_holdssample(const uint8_t *p, const uint8_t *end)
+{
+  while (p < end && *p < SPF_LABELLED) {
+    uint64_t len = 0;
+    int shift = 0;
+    do {
+      if (++p >= end || shift > 28) return 1;
+      len |= (uint64_t)(*p & 0x7f) << shift;
+      shift += 7;
+    } while (*p & 0x80);
+    p++;
+    if (len > (size_t)(end - p)) return 1;
+    p += len;
+  }
+  return p < end;
+}
+
+/* Has a profile a sample? exec() cuts off the last second, so most that end thus have only the chunk
+** of the start. If in doubt, yes.
+*/
+static int holds_sample(const uint8_t *file, size_t n)
+{
+  size_t at = SPF_PROLOGUE_SIZE;
+  while (at + SPF_CHUNK_HEADER <= n && memcmp(file + at, "ljc", 3) == 0) {
+    uint32_t len;
+    memcpy(&len, file + at + PAYLEN_AT, sizeof(len));
+    at += SPF_CHUNK_HEADER;
+    if (len > n - at || chunk_holdssample(file + at, file + at + len)) return 1;
+    at += len;
+  }
+  return at != n;
+}
+
+/* Does the file hold samples of this process? */
+static int is_ofprocess(int fd, off_t size)
 {
   char *head = (char *)lj_osmemory_new(HEAD_MAX, 0);
   ssize_t n = head ? pread(fd, head, HEAD_MAX, 0) : -1;
-  int is = n > 0 && names_process(head, (size_t)n);
+  int is = n > 0 && names_process(head, (size_t)n) &&
+	   (size > n || holds_sample((const uint8_t *)head, (size_t)n));
   lj_osmemory_free(head, HEAD_MAX);
   return is;
 }
@@ -95,7 +132,7 @@ int lj_earlierfile_is(const char *path, const struct stat *st)
   if ((process = process_began()) < 0 || st->st_mtim.tv_sec < process) return 0;
   if ((fd = lj_outfile_read(path, &problem)) < 0) return 0;
   if (fstat(fd, &now) == 0 && now.st_dev == st->st_dev && now.st_ino == st->st_ino)
-    is = is_ofprocess(fd);
+    is = is_ofprocess(fd, now.st_size);
   close(fd);
   return is;
 }
