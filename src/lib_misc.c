@@ -74,7 +74,7 @@ static int push_start_error(lua_State *L, int status, int err)
   case PROFILE_ERRUSE: return push_error(L, why[0] ? why : "profiler misuse", EINVAL);
   case PROFILE_ERRRUN:
     return push_error(L, why[0] ? why : "profiler is running already", EINVAL);
-  case PROFILE_ERRMEM: return push_syserror(L, NULL, err ? err : ENOMEM);
+  case PROFILE_ERRMEM: err = err ? err : ENOMEM; /* fallthrough */
   default: return why[0] ? push_error(L, why, err) : push_syserror(L, NULL, err);
   }
 }

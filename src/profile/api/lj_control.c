@@ -239,7 +239,7 @@ const char *lj_control_add(lua_State *L, const char *control, int dump_signo, in
   lj_process_lock();
   is_known = lj_hostwalk_warmup();
   lj_process_unlock();
-  if (!is_known) return "the layout of this VM's machine code is unknown";
+  if (!is_known) return HOSTWALK_UNKNOWN;
   if ((errmsg = lj_process_begin(G(L))) != NULL) return errmsg;
   lj_control_begin();
   co.signo = is_file || !control ? 0 : lj_luaopts_signal(control);

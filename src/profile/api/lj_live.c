@@ -257,7 +257,7 @@ static const char *live_begin(lua_State *L)
   const char *why;
   int err;
   if ((why = lj_livecalls_problem()) != NULL) return why;
-  if (!lj_hostwalk_warmup()) return "the layout of this VM's machine code is unknown";
+  if (!lj_hostwalk_warmup()) return HOSTWALK_UNKNOWN;
   if ((why = lj_process_begin(G(L))) != NULL) return why;
   if ((why = lj_livesock_open()) != NULL) return why;
   if ((why = lj_ctlslot_addlive(G(L))) != NULL) {

@@ -143,6 +143,7 @@ int lj_sysprof_startfor(global_State *g, const VmThread *thread,
   if (!lj_hostwalk_warmup()) {
     status = PROFILE_ERRMEM;
     err = ENOTSUP;
+    strcpy(errmsg, HOSTWALK_UNKNOWN);
     goto out;
   }
   if (asked.walker == LUAM_SYSPROF_BACKTRACER_LIBUNWIND &&

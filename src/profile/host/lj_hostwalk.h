@@ -65,6 +65,8 @@ typedef struct HostWalk {
 */
 LJ_FUNC void lj_hostwalk_walk(HostWalk *hs, const WalkRegs *regs);
 
+#define HOSTWALK_UNKNOWN "the layout of this VM's machine code is unknown"
+
 /* Prepare for walks, once. Returns 0 if the layout of the VM's machine code is unknown.
 ** VM thread.
 */
