@@ -2,7 +2,8 @@
 -- A live program for tests of the commands: serves the socket of doc/live.md without a profiler.
 --
 -- 'luajit live_server.lua BEHAVIOUR READY' serves until it is killed, and writes its PID into the file READY. A
--- recording is a made profile. Behaviours other than "good" are those of a broken or hostile program.
+-- recording is a made profile. Behaviours other than "good" are those of a broken or hostile program. "contents" sends
+-- the files live_server.profile and live_server.list of its folder.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
@@ -74,6 +75,8 @@ end
 -- What the file of a recording gets, at once.
 local function content_of(behaviour)
   local s = M.profile("hot_in_" .. behaviour, 30)
+  local profile = behaviour == "contents" and t.content("live_server.profile") or ""
+  if profile ~= "" then return profile end
   if behaviour == "garbage_file" then return ("no profile "):rep(1000) end
   if behaviour == "empty_file" then return "" end
   if behaviour == "dies" then return s:sub(1, -20) end
@@ -104,8 +107,9 @@ local function serve(behaviour, fd, request, file, recordings)
     C.ftruncate(file, 2^30)
     C.close(file)
     answer(fd, "ok", "vms=2", "answered=2")
-  elseif verb == "dump" and behaviour == "evil_list" then
+  elseif verb == "dump" and (behaviour == "evil_list" or behaviour == "contents") then
     local s = request:find("format=json", 1, true) and M.EVIL_JSON or M.EVIL_TEXT
+    if behaviour == "contents" then s = t.content("live_server.list") end
     C.write(file, s, #s)
     C.close(file)
     answer(fd, "ok", "vms=1", "answered=1")

@@ -229,7 +229,7 @@ for behaviour, expected in pairs {
   garbage_file = { 1, "threads unknown: not a sysprof profile" },
   empty_file = { 1, "threads unknown: it recorded nothing" },
   done_with_error = { 0, "threads may lack samples: the VM is being profiled already" },
-  long_list = { 0, "coroutines unknown: their list: it has more than 67108864 bytes" },
+  long_list = { 0, "coroutines unknown: their list: it has more than 16777216 bytes" },
   odd_values = { 0, "thread 7 (?): running" },
 } do
   local pid = server.start(behaviour)

@@ -1,116 +1,238 @@
 ----------------------------------------------------------------------------
 -- JSON documents of a program: checked token by token, and written anew.
 --
--- So no text of the program leaves its document. Strings become clean; an object has each key once.
+-- So no text of the program leaves its document. Strings become clean; an object has each key once. The work and the
+-- memory are bounded by the bytes: nothing is made for a token.
 ----------------------------------------------------------------------------
 
+local bit = require("bit")
+local ffi = require("ffi")
 local limits = require("sysprof.base.limits")
 local text = require("sysprof.base.text")
 
 local LINE_DEPTH = 3		-- Objects at this depth begin a line.
+local PIECE = 2^16		-- Bytes of a piece of the output.
+local PART = 4096		-- Bytes of a string that become clean at a time,
+local ROOM = 8			-- and those that one character and the rest of a sequence take.
+local HALF = 0x3f		-- Of a surrogate pair.
 
-local ESCAPES = { ['"'] = '"', ["\\"] = "\\", ["/"] = "/", b = "\b", f = "\f", n = "\n", r = "\r", t = "\t" }
-local WORDS = { ["true"] = true, ["false"] = true, ["null"] = true }
+local function code(c) return c:byte() end
+
+local QUOTE, BACKSLASH, COMMA, COLON, U = code '"', code "\\", code ",", code ":", code "u"
+local OBJECT, OBJECT_END, ARRAY, ARRAY_END = code "{", code "}", code "[", code "]"
+local MINUS, PLUS, DOT, ZERO, NINE, E = code "-", code "+", code ".", code "0", code "9", code "e"
+
+local ESCAPES = ffi.new("uint8_t[256]")	-- 0: none.
+for escape, c in pairs { ['"'] = '"', ["\\"] = "\\", ["/"] = "/", b = "\b", f = "\f", n = "\n", r = "\r", t = "\t" } do
+  ESCAPES[code(escape)] = code(c)
+end
+local DIGITS = ffi.new("int8_t[256]", -1)	-- Values of digits; -1: none.
+for i = 0, 255 do DIGITS[i] = tonumber(string.char(i):match("%x") or "", 16) or -1 end
+local WORDS = { [code "t"] = "true", [code "f"] = "false", [code "n"] = "null" }
 
 local json = {}
 
--- Returns a character of the basic plane in UTF-8. Half of a pair becomes "?".
-local function character(code)
-  if code < 0x80 then return string.char(code) end
-  if code < 0x800 then return string.char(0xc0 + math.floor(code / 64), 0x80 + code % 64) end
-  if code >= 0xd800 and code < 0xe000 then return "?" end
-  return string.char(0xe0 + math.floor(code / 4096), 0x80 + math.floor(code / 64) % 64, 0x80 + code % 64)
+-- -- Output ----------------------------------------------------------------
+
+local piece, part = ffi.new("uint8_t[?]", PIECE), ffi.new("uint8_t[?]", PART + ROOM)
+
+local function flush(out)
+  if out.n > 0 then out[#out + 1] = ffi.string(piece, out.n) end
+  out.n = 0
 end
 
--- Returns the string that begins at a quote, and the position behind it; or nil.
-local function read_string(s, at)
-  local parts, i = {}, at + 1
-  while true do
-    local stop = s:find('["\\]', i)
-    if not stop then return nil end
-    parts[#parts + 1] = s:sub(i, stop - 1)
-    if s:byte(stop) == 34 then return table.concat(parts), stop + 1 end
-    local escape, code = s:sub(stop + 1, stop + 1), s:match("^u(%x%x%x%x)", stop + 1)
-    local c = code and character(tonumber(code, 16)) or ESCAPES[escape]
-    if not c then return nil end
-    parts[#parts + 1], i = c, stop + (code and 6 or 2)
+local function put(out, s)
+  if out.n + #s > PIECE then flush(out) end
+  if #s > PIECE then
+    out[#out + 1] = s
+  else
+    ffi.copy(piece + out.n, s, #s)
+    out.n = out.n + #s
   end
 end
 
--- Returns the number or word that begins at a position, and the position behind it; or nil.
-local function read_atom(s, at)
-  local atom = s:sub(at, at + limits.JSON_NUMBER):match("^[%w+.-]+")
-  if not atom or #atom > limits.JSON_NUMBER then return nil end
-  local whole = atom:gsub("[eE][+-]?%d+$", ""):gsub("^(%-?%d+)%.%d+$", "%1")
-  if not WORDS[atom] and not (whole:find("^%-?%d+$") and not whole:find("^%-?0%d")) then return nil end
-  return atom, at + #atom
+local function put_byte(out, c)
+  if out.n == PIECE then flush(out) end
+  piece[out.n] = c
+  out.n = out.n + 1
 end
 
-local function skip(s, at)
-  return s:match("^[ \t\r\n]*()", at)
+-- -- Strings ---------------------------------------------------------------
+
+-- Puts a character of the basic plane into a part, in UTF-8. Returns the bytes of the part.
+local function put_character(at, c)
+  if c >= 0xd800 and c < 0xe000 then c = HALF end
+  if c < 0x80 then
+    part[at] = c
+    return at + 1
+  elseif c < 0x800 then
+    part[at], part[at + 1] = 0xc0 + bit.rshift(c, 6), 0x80 + bit.band(c, 63)
+    return at + 2
+  end
+  part[at], part[at + 1] = 0xe0 + bit.rshift(c, 12), 0x80 + bit.band(bit.rshift(c, 6), 63)
+  part[at + 2] = 0x80 + bit.band(c, 63)
+  return at + 3
 end
 
-local write_value
+-- Returns the character that \u tells at p[i], or nil.
+local function hex_at(p, i)
+  local c = 0
+  for k = i, i + 3 do
+    local digit = DIGITS[p[k]]
+    if digit < 0 then return nil end
+    c = c * 16 + digit
+  end
+  return c
+end
 
--- Copies what stands between brackets. item(at) copies one item and returns the position behind it, or nil. Returns the
--- position behind the end; or nil and where it is wrong.
-local function write_items(s, out, at, close, item)
-  at = skip(s, at)
-  if s:sub(at, at) ~= close then
-    while true do
-      local after, wrong = item(at)
-      if not after then return nil, wrong end
-      at = skip(s, after)
-      if s:sub(at, at) ~= "," then break end
-      out[#out + 1], at = ",", skip(s, at + 1)
+-- Decodes a string of n bytes from p[i] on, until the part is full, but not in the middle of a UTF-8 sequence. Returns
+-- where it stopped, at the quote of the end or before; and the bytes of the part. Returns nil if the string is wrong.
+local function fill_part(p, i, n)
+  local at = 0
+  while i < n do
+    local c = p[i]
+    if c == QUOTE then return i, at end
+    if at >= PART and (c < 0x80 or c >= 0xc0 or at == PART + 4) then return i, at end
+    if c ~= BACKSLASH then
+      part[at] = c
+      i, at = i + 1, at + 1
+    elseif p[i + 1] == U then
+      local character = hex_at(p, i + 2)
+      if not character then return nil end
+      i, at = i + 6, put_character(at, character)
+    else
+      local character = ESCAPES[p[i + 1]]
+      if character == 0 then return nil end
+      part[at] = character
+      i, at = i + 2, at + 1
     end
   end
-  if s:sub(at, at) ~= close then return nil, at end
-  out[#out + 1] = close
-  return at + 1
+  return nil
 end
 
-local function write_object(s, out, at, depth)
-  local keys, n = {}, 0
-  out[#out + 1] = depth == LINE_DEPTH and "\n{" or "{"
-  return write_items(s, out, at + 1, "}", function(i)
-    local key, after
-    if s:sub(i, i) == '"' then key, after = read_string(s, i) end
-    after = key and skip(s, after)
-    n = n + 1
-    if not after or s:sub(after, after) ~= ":" or keys[key] or n > limits.JSON_KEYS then return nil, i end
-    keys[key], out[#out + 1] = true, text.json(text.clean(key)) .. ":"
-    return write_value(s, out, skip(s, after + 1), depth + 1)
-  end)
+-- Copies the string whose quote stands at p[at]. Returns the position behind it, or nil.
+local function copy_string(out, p, at, n)
+  local i = at + 1
+  put_byte(out, QUOTE)
+  repeat
+    local stop, bytes = fill_part(p, i, n)
+    if not stop then return nil end
+    put(out, text.json_part(text.clean(ffi.string(part, bytes))))
+    i = stop
+  until p[i] == QUOTE
+  put_byte(out, QUOTE)
+  return i + 1
 end
 
--- Copies a value. Returns the position behind it; or nil and where it is wrong.
-function write_value(s, out, at, depth)
-  local c = s:sub(at, at)
-  if depth > limits.JSON_DEPTH then return nil, at end
-  if c == "{" then return write_object(s, out, at, depth) end
-  if c == "[" then
-    out[#out + 1] = c
-    return write_items(s, out, at + 1, "]", function(i) return write_value(s, out, i, depth + 1) end)
+-- -- Numbers and words -----------------------------------------------------
+
+local function skip_digits(p, i, stop)
+  while i < stop and p[i] >= ZERO and p[i] <= NINE do i = i + 1 end
+  return i
+end
+
+-- Returns where the number at p[at] ends, or nil.
+local function number_end(p, at)
+  local stop = at + limits.JSON_NUMBER + 1
+  local first = p[at] == MINUS and at + 1 or at
+  local i = skip_digits(p, first, stop)
+  if i == first or p[first] == ZERO and i > first + 1 then return nil end
+  if p[i] == DOT then
+    first = i + 1
+    i = skip_digits(p, first, stop)
+    if i == first then return nil end
   end
-  local is_string = c == '"'
-  local value, after = (is_string and read_string or read_atom)(s, at)
-  if not value then return nil, at end
-  out[#out + 1] = is_string and text.json(text.clean(value)) or value
-  return after
+  if bit.bor(p[i], 32) == E then
+    first = i + ((p[i + 1] == MINUS or p[i + 1] == PLUS) and 2 or 1)
+    i = skip_digits(p, first, stop)
+    if i == first then return nil end
+  end
+  return i < stop and i or nil
 end
 
--- Returns objects, one behind the other, as a list in JSON; or nil and which byte is wrong.
+-- Copies the number or word at p[at]. Returns the position behind it, or nil. What may follow it ends it.
+local function copy_atom(out, s, p, at)
+  local word = WORDS[p[at]]
+  if word then
+    if s:sub(at + 1, at + #word) ~= word then return nil end
+    put(out, word)
+    return at + #word
+  end
+  local stop = number_end(p, at)
+  for i = at, (stop or at) - 1 do put_byte(out, p[i]) end
+  return stop
+end
+
+-- -- Objects ---------------------------------------------------------------
+
+local function skip(p, at)
+  while p[at] == 32 or p[at] == 9 or p[at] == 10 or p[at] == 13 do at = at + 1 end
+  return at
+end
+
+-- Copies a key and its colon. keys: the clean ones of the object. Returns the position of the value, or nil.
+local function copy_key(out, p, at, n, keys)
+  if p[at] ~= QUOTE or keys.n >= limits.JSON_KEYS then return nil end
+  local stop, bytes = fill_part(p, at + 1, n)
+  local colon = stop and p[stop] == QUOTE and skip(p, stop + 1)
+  if not colon or p[colon] ~= COLON then return nil end
+  local key = text.json(text.clean(ffi.string(part, bytes)))
+  for i = 1, keys.n do
+    if keys[i] == key then return nil end
+  end
+  keys.n = keys.n + 1
+  keys[keys.n] = key
+  put(out, key)
+  put_byte(out, COLON)
+  return skip(p, colon + 1)
+end
+
+-- Returns objects, one behind the other, as a list in JSON, in pieces; or nil and which byte is wrong.
 function json.list(s)
-  local out, at = {}, skip(s, 1)
-  while at <= #s do
-    if s:sub(at, at) ~= "{" then return nil, at end
-    out[#out + 1] = out[1] and ",\n" or ""
-    local after, wrong = write_object(s, out, at, 1)
-    if not after then return nil, wrong end
-    at = skip(s, after)
+  local p, n, out = text.buffer(s), #s, { n = 0 }
+  local ends, keys, depth = {}, {}, 0		-- Of the open brackets.
+  for i = 1, limits.JSON_DEPTH do keys[i] = { n = 0 } end
+  local is_first, is_next = true, false		-- Of a bracket; behind an item of it.
+  put_byte(out, ARRAY)
+  local at = skip(p, 0)
+  while depth > 0 or at < n do
+    local c = p[at]
+    if depth > 0 and c == ends[depth] and (is_first or is_next) then
+      put_byte(out, c)
+      at, depth = at + 1, depth - 1
+      is_first, is_next = false, true
+    elseif depth > 0 and is_next then
+      if c ~= COMMA then return nil, at + 1 end
+      put_byte(out, c)
+      at, is_first, is_next = at + 1, false, false
+    else
+      if depth == 0 then
+	if c ~= OBJECT then return nil, at + 1 end
+	if is_next then put(out, ",\n") end
+      elseif ends[depth] == OBJECT_END then
+	local value = copy_key(out, p, at, n, keys[depth])
+	if not value then return nil, at + 1 end
+	at, c = value, p[value]
+      end
+      if depth >= limits.JSON_DEPTH then return nil, at + 1 end
+      if c == OBJECT or c == ARRAY then
+	depth = depth + 1
+	ends[depth], keys[depth].n = c == OBJECT and OBJECT_END or ARRAY_END, 0
+	if c == OBJECT and depth == LINE_DEPTH then put(out, "\n") end
+	put_byte(out, c)
+	at, is_first, is_next = at + 1, true, false
+      else
+	local stop
+	if c == QUOTE then stop = copy_string(out, p, at, n) else stop = copy_atom(out, s, p, at) end
+	if not stop then return nil, at + 1 end
+	at, is_first, is_next = stop, false, true
+      end
+    end
+    at = skip(p, at)
   end
-  return "[" .. table.concat(out) .. "]"
+  put_byte(out, ARRAY_END)
+  flush(out)
+  return out
 end
 
 return json

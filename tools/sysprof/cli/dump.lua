@@ -140,8 +140,8 @@ local function silence_of(its, threads)
     its.vms == 1 and busy_with(threads) or "they sleep in C, or stay in compiled code")
 end
 
--- Returns a dump (sysprof.cli.dumped).
-local function dump_of(program, recording, coroutines)
+-- Returns a dump (sysprof.cli.dumped). left: how many bytes its list of coroutines may have.
+local function dump_of(program, recording, coroutines, left)
   local facts = program.facts
   local dump = { facts = facts }
   local st = recording.path and files.stat(recording.path)
@@ -153,7 +153,7 @@ local function dump_of(program, recording, coroutines)
   local problem = recording.problem or err or not profile and "it recorded nothing"
   dump.trouble = problem and plain(facts, problem) or nil
   local list, why
-  if coroutines.path then list, why = files.text(coroutines.path, limits.DUMP_BYTES) end
+  if coroutines.path then list, why = files.text(coroutines.path, left) end
   dump.coroutines = list or ""
   dump.silence = why and ("their list: %s"):format(why) or silence_of(coroutines, dump.threads)
   return dump
@@ -191,8 +191,10 @@ function verb.main(this, opt, rest)
   end
   collect(all)
   local status = command.FAILED
+  local left = limits.DUMP_BYTES
   for i, program in ipairs(opened) do
-    list[i] = dump_of(program, unpack(pairs_of[i]))
+    list[i] = dump_of(program, pairs_of[i][1], pairs_of[i][2], left)
+    left = left - #list[i].coroutines
     if list[i].threads or list[i].coroutines ~= "" then status = command.OK end
   end
   if #list == 0 then return status end

@@ -17,11 +17,6 @@ local WAITING = "^%[waiting: (.*)%]$"
 local TICKS = 0.012		-- Seconds on CPU that bring a sample, even by the kernel's tick.
 local ALL = 0.95		-- Part of a thread's time that a single wait fills.
 
--- Returns the text of coroutines. Moves a line that could be one of ours, such as the head of a process, to the right.
-local function own_lines(s)
-  return (text.clean_lines(s):gsub("%f[^\n%z][^%d \n]", "    %0"))
-end
-
 -- -- States ----------------------------------------------------------------
 
 local function duration(seconds)
@@ -110,7 +105,7 @@ local function write_text(write, dump)
   -- Each VM's begins with the number of its process in its own namespace.
   local body = dump.coroutines:gsub("\n(%d+ coroutines? of process)", "\n\n%1"):gsub(" of process %d+:", ":")
   if body ~= "" then write("\n") end
-  write(own_lines(body))
+  text.write_lines(body, write, true)	-- None could be one of ours, such as the head of a process.
   if dump.silence then write(("\ncoroutines unknown: %s\n"):format(dump.silence)) end
 end
 
@@ -141,18 +136,20 @@ local function thread_json(thread)
   return "{" .. table.concat(out, ",") .. "}"
 end
 
-local function process_json(dump)
-  local facts, threads = dump.facts, {}
-  for i, thread in ipairs(dump.threads or {}) do threads[i] = "\n " .. thread_json(thread) end
-  local out = { ('{"pid":%d,"program":%s'):format(facts.pid, str(facts.program)) }
-  if dump.real then out[#out + 1] = ('"seconds":%.6f'):format(dump.real) end
-  out[#out + 1] = '"threads":[' .. table.concat(threads, ",") .. "]"
-  if dump.trouble then out[#out + 1] = '"threads_unknown":' .. str(dump.trouble) end
+local function write_json(write, dump)
+  local facts = dump.facts
+  write(('{"pid":%d,"program":%s'):format(facts.pid, str(facts.program)))
+  if dump.real then write((',"seconds":%.6f'):format(dump.real)) end
+  write(',"threads":[')
+  for i, thread in ipairs(dump.threads or {}) do write((i > 1 and "," or "") .. "\n " .. thread_json(thread)) end
+  write("]")
+  if dump.trouble then write(',"threads_unknown":' .. str(dump.trouble)) end
   local vms, wrong = json.list(dump.coroutines)
   local silence = dump.silence or wrong and limits.sentence("JSON_DEPTH", wrong)
-  out[#out + 1] = '"vms":' .. (vms or "[]")
-  if silence then out[#out + 1] = '"coroutines_unknown":' .. str(silence) end
-  return table.concat(out, ",") .. "}"
+  write(',"vms":')
+  for _, piece in ipairs(vms or { "[]" }) do write(piece) end
+  if silence then write(',"coroutines_unknown":' .. str(silence)) end
+  write("}")
 end
 
 -- -- API -------------------------------------------------------------------
@@ -160,9 +157,12 @@ end
 -- Writes a list of dumps. format: "txt" or "json".
 function dumped.render(write, format, list)
   if format == "json" then
-    local parts = {}
-    for i, dump in ipairs(list) do parts[i] = "\n" .. process_json(dump) end
-    return write('{"format":"sysprof dump","version":1,"processes":[' .. table.concat(parts, ",") .. "]}\n")
+    write('{"format":"sysprof dump","version":1,"processes":[')
+    for i, dump in ipairs(list) do
+      write(i > 1 and ",\n" or "\n")
+      write_json(write, dump)
+    end
+    return write("]}\n")
   end
   for i, dump in ipairs(list) do
     if i > 1 then write("\n") end

@@ -161,11 +161,13 @@ function profiles.coroutines(write, open, is_text, note)
   local sentence = said()
   if sentence then note(sentence) end
   if is_text then
-    write(text.clean_lines(table.concat(texts)))
+    for _, list in ipairs(texts) do text.write_lines(list, write) end
     if sentence then write(("\nmissing: %s\n"):format(text.clean(sentence))) end
     return 200, profiles.TYPES.top[1]
   end
-  coroutines.render(table.concat(texts), sentence and "missing: " .. text.clean(sentence), write)
+  local profile, left_out = coroutines.render(table.concat(texts), sentence and text.clean(sentence))
+  if left_out then note(left_out) end
+  write(profile)
   return 200, profiles.TYPES.pprof[1], "coroutine" .. profiles.TYPES.pprof[2]
 end
 
