@@ -171,6 +171,26 @@ for behaviour, message in pairs {
   server.stop { pid }
 end
 
+-- A damaged recording has a sentence.
+do
+  t.write_file("live_server.profile", server.profile("hot_in_contents", 30) .. ("\0"):rep(100000))
+  local pid = server.start("contents")
+  local message = ("process %d: offset "):format(pid)
+  local status, out, err = try("top --once -d 300ms " .. pid)
+  t.equal(status, 0, "damaged: status: " .. err)
+  t.contains(err, message, "damaged")
+  programs.one_line(err, "damaged")
+  t.contains(out, "hot_in_contents (live.lua:2)", "damaged: samples")
+  local tty = pty.start({ t.luajit, programs.SCRIPT, "top", "-d", "200ms", tostring(pid) }, 80, 24)
+  t.ok(tty.expect(message), "damaged: the screen: " .. tty.output)
+  tty.press("q")
+  t.equal(tty.finish(), 0, "damaged: the screen: status")
+  status, out = try("dump " .. pid)
+  t.equal(status, 0, "damaged: dump: status")
+  t.contains(out, "\nthreads may lack samples: offset ", "damaged: dump")
+  server.stop { pid }
+end
+
 programs.go_on(loop)
 
 -- -- The screen on a terminal -----------------------------------------------

@@ -150,7 +150,7 @@ local function dump_of(program, recording, coroutines, left)
     profile, err = reader.read(recording.path, { timeline = true, most = limits.WINDOW_BYTES })
   end
   if profile then dump.threads, dump.real = threads_of(facts, profile) end
-  local problem = recording.problem or err or not profile and "it recorded nothing"
+  local problem = recording.problem or err or not profile and "it recorded nothing" or profile:problem_text()
   dump.trouble = problem and plain(facts, problem) or nil
   local list, why
   if coroutines.path then list, why = files.text(coroutines.path, left) end

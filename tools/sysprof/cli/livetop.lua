@@ -67,15 +67,18 @@ local function new_rounds(sums, recorded, seconds)
   local self, waiting, count, told = {}, {}, 0, {}
   local since = system.now()
 
+  local function say(its, sentence) its.note = ("process %d: %s"):format(its.pid, sentence) end
+
   function self.take(its, path)
     local profile, err = reader.read(path, { most = limits.WINDOW_BYTES })
     if profile then
       count = count + 1
-      waiting[count], told[its] = { its.pid, profile }, true
+      waiting[count], told[its] = { its, profile }, true
+      if not profile.complete and not its.ended then say(its, profile:problem_text()) end
     elseif not its.ended then
       local st = files.stat(path)
       local is_told = its.note and st and st.size == 0	-- The program has said why it recorded nothing.
-      its.note = is_told and its.note or ("process %d: %s"):format(its.pid, err)
+      if not is_told then say(its, err) end
     end
   end
 
@@ -85,7 +88,11 @@ local function new_rounds(sums, recorded, seconds)
     local is_late = now > since + 2 * seconds + 1
     if not is_whole and not is_late and not (is_last and count > 0) then return false end
     sums:begin_round()
-    for _, window in ipairs(waiting) do sums:add(window[1], window[2]) end
+    for _, window in ipairs(waiting) do
+      local its = window[1]
+      local missing = sums:add(its.pid, window[2])
+      if missing then say(its, missing) end
+    end
     local any = count > 0
     waiting, count, told, since = {}, 0, {}, now
     return any

@@ -98,10 +98,12 @@ local function add_samples(self, shown)
   end)
 end
 
--- Adds a profile that a program has recorded. key: of the program.
+-- Adds a profile that a program has recorded. key: of the program. Returns what a table lacks, or nil.
 function methods:add(key, profile)
+  local views = {}
   local function shown_by(by, lines)
-    return assert(view.new(profile, { by = by, lines = lines, no_host = true, weight = "event" }))
+    views[#views + 1] = assert(view.new(profile, { by = by, lines = lines, no_host = true, weight = "event" }))
+    return views[#views]
   end
   local list, sum = rows.count(shown_by("lua"))
   add_rows(self.tables.lua, list)
@@ -118,6 +120,9 @@ function methods:add(key, profile)
   self.samples, self.sum = self.samples + by_state.shown, self.sum + sum
   self.all_samples, self.all_sum = self.all_samples + by_state.shown, self.all_sum + sum
   self.all_measured = self.all_measured + (by_state.unit.is_cpu and by_state.event.total or sum)
+  for _, shown in ipairs(views) do
+    if shown:room_text() then return shown:room_text() end
+  end
 end
 
 -- Returns how many processors the programs took, and how many their threads could have taken; nil if no event measures
