@@ -7,10 +7,16 @@ local t = require("tools_test")
 local B = require("stream_builder")
 local G = require("sysprof.grammar")
 local bytes = require("sysprof.base.bytes")
+local client = require("http_client")
 local files = require("sysprof.base.files")
 local input = require("sysprof.read.input")
+local limits = require("sysprof.base.limits")
+local programs = require("live_programs")
+local server = require("live_server")
 local sort = require("sysprof.base.sort")
 local F, uleb, str, record = B.F, B.uleb, B.str, B.record
+
+os.execute("rm -rf ./*")
 
 -- What a linear command takes is far below.
 local SECONDS = 30
@@ -203,4 +209,31 @@ check("marks out of order", many(2 * N, function(i)
   return record(G.SPF_MARK, uleb(order[i]) .. uleb(0))
 end), nil, { "gecko" })
 
-t.finish()
+-- -- Recordings of live programs --------------------------------------------
+
+do	-- More different stacks, or more names, than a second of a real program has.
+  local pid = server.start("contents")
+  local function says(stream, limit)
+    t.write_file("live_server.profile", stream)
+    for arguments, place in pairs { ["top --once -d 100ms "] = 3, ["record -d 100ms --force -o r.bin "] = 3, ["dump "] = 2 } do
+      local got = { programs.try(arguments .. pid, ("ulimit -t %d; ulimit -v %s; "):format(SECONDS, KIBYTES)) }
+      t.equal(got[1], 0, arguments .. limit .. ": status: " .. got[3])
+      t.contains(got[place], limits.sentence(limit), arguments .. limit)
+    end
+    return t.parse("--format=top r.bin")
+  end
+  local status, out, err = says(many(limits.LIVE_STACKS / 2 + 1, function(i)
+    return (i == 1 and lfunc(1, "@a.lua", "f") or "") .. stack(F.lfunc(1, i)) .. sample(1, 0)
+  end), "LIVE_STACKS")
+  t.equal(status .. err, "0", "the file that record wrote is whole")
+  t.contains(out, "f (a.lua:1)", "the file that record wrote")
+  says(many(33 * 64, function(i) return lfunc(i, "@a.lua", i .. ("x"):rep(2^14)) .. shown(F.lfunc(i, 1)) end), "LIVE_DEFINITIONS")
+  local served = client.serve(pid)
+  local _, body
+  status, _, body = client.get(served.port, "/debug/pprof/profile?seconds=0.1&debug=1")
+  t.equal(status, 200, "serve: status")
+  t.contains(body:gsub("%s+", " "), limits.sentence("LIVE_DEFINITIONS"), "serve")
+  client.stop(served)
+end
+
+server.finish()

@@ -147,7 +147,7 @@ local function dump_of(program, recording, coroutines, left)
   local st = recording.path and files.stat(recording.path)
   local profile, err
   if st and st.size > 0 then
-    profile, err = reader.read(recording.path, { timeline = true, most = limits.WINDOW_BYTES })
+    profile, err = reader.read(recording.path, { timeline = true, live = true, most = limits.WINDOW_BYTES })
   end
   if profile then dump.threads, dump.real = threads_of(facts, profile) end
   local problem = recording.problem or err or not profile and "it recorded nothing" or profile:problem_text()

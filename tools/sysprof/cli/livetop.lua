@@ -8,6 +8,7 @@ local files = require("sysprof.base.files")
 local keys = require("sysprof.cli.keys")
 local limits = require("sysprof.base.limits")
 local reader = require("sysprof.read.reader")
+local room = require("sysprof.model.room")
 local runspecs = require("sysprof.cli.runspecs")
 local system = require("sysprof.base.system")
 local targets = require("sysprof.cli.targets")
@@ -66,11 +67,14 @@ end
 local function new_rounds(sums, recorded, seconds)
   local self, waiting, count, told = {}, {}, 0, {}
   local since = system.now()
+  -- The profiles of a round share their room.
+  local function new_options() return room.shared({ live = true, most = limits.WINDOW_BYTES }) end
+  local options = new_options()
 
   local function say(its, sentence) its.note = ("process %d: %s"):format(its.pid, sentence) end
 
   function self.take(its, path)
-    local profile, err = reader.read(path, { most = limits.WINDOW_BYTES })
+    local profile, err = reader.read(path, options)
     if profile then
       count = count + 1
       waiting[count], told[its] = { its, profile }, true
@@ -94,7 +98,7 @@ local function new_rounds(sums, recorded, seconds)
       if missing then say(its, missing) end
     end
     local any = count > 0
-    waiting, count, told, since = {}, 0, {}, now
+    waiting, count, told, since, options = {}, 0, {}, now, new_options()
     return any
   end
 

@@ -29,6 +29,7 @@ local function render(paths, opt)
   end
   local profile, err, which = reader.read_all(paths, { timeline = renderer.needs_timeline,
 						activity = renderer.needs_activity,
+						live = opt.programs ~= nil and opt.format == "bin",	-- For the summary.
 						progress = progress.new() })
   if not profile then
     return nil, ("the profile%s is missing: %s"):format(which:find("^/proc/") and "" or " " .. which, err)

@@ -85,6 +85,7 @@ end
 -- options, all off if missing:
 --   timeline   keep each sample's time, weight and slot (sysprof.model.timeline)
 --   activity   note what threads do over time (sysprof.model.activity)
+--   live       of a program that runs: less room (sysprof.model.room)
 --   from, to   count only samples in [from, to), microseconds since the start
 function profile.new(options)
   local account = room.account(options)

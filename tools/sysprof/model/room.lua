@@ -2,7 +2,7 @@
 -- Room of profiles that are read together: how much of each kind they may still take.
 --
 -- The limits are those of sysprof.base.limits. Each profile has an account, and gives back what it has taken when it is
--- added to another one.
+-- added to another one. A program that runs may send any recording, and somebody waits for the view: it gets less room.
 ----------------------------------------------------------------------------
 
 local limits = require("sysprof.base.limits")
@@ -14,13 +14,16 @@ local mt = { __index = methods }
 local KINDS = { "THREADS", "LABEL_SETS", "LANES", "SAMPLES", "STACKS", "ALL_MODULES", "DEFINITIONS", "THINGS",
 		"SINGLES", "TRACKS" }
 
--- Returns options of sysprof.model.profile for profiles that are read together: they share their room.
+local LIVE = { STACKS = "LIVE_STACKS", DEFINITIONS = "LIVE_DEFINITIONS" }
+
+-- Returns options of sysprof.model.profile for profiles that are read together: they share their room. live, an option:
+-- they are recordings of programs that run.
 function room.shared(options)
   local own = {}
   for key, value in pairs(options or {}) do own[key] = value end
   if not own.room then
     own.room = {}
-    for _, kind in ipairs(KINDS) do own.room[kind] = limits[kind] end
+    for _, kind in ipairs(KINDS) do own.room[kind] = limits[own.live and LIVE[kind] or kind] end
   end
   return own
 end
@@ -29,7 +32,7 @@ end
 function room.account(options)
   local taken = {}
   for _, kind in ipairs(KINDS) do taken[kind] = 0 end
-  return setmetatable({ left = room.shared(options).room, taken = taken,
+  return setmetatable({ left = room.shared(options).room, taken = taken, is_live = options and options.live,
 			full = nil }, mt)	-- Kind of the last limit that was reached, see refusal().
 end
 
@@ -57,11 +60,16 @@ function methods:close()
   end
 end
 
+-- Returns the sentence of a limit.
+function methods:sentence(kind)
+  return limits.sentence(self.is_live and LIVE[kind] or kind)
+end
+
 -- Returns a sentence on a limit that was reached since the last call, or nil.
 function methods:refusal()
   local kind = self.full
   self.full = nil
-  return kind and limits.sentence(kind)
+  return kind and self:sentence(kind)
 end
 
 return room

@@ -45,8 +45,8 @@ local function number_and_text(read, buf, pos, stop)
 end
 
 -- Returns nil, and why names have no room.
-local function no_room()
-  return nil, sentence("DEFINITIONS")
+local function no_room(d)
+  return nil, d.profile.room:sentence("DEFINITIONS")
 end
 
 define[G.SPF_META] = function(d, buf, pos, stop)
@@ -122,7 +122,7 @@ end
 define[G.SPF_THREAD] = function(d, buf, pos, stop)
   local tid, name = number_and_text(numbers.id, buf, pos, stop)
   if not tid then return nil end
-  if not d.profile:set_thread_name(tid, name) then return no_room() end
+  if not d.profile:set_thread_name(tid, name) then return no_room(d) end
   return true
 end
 
@@ -155,14 +155,14 @@ define[G.SPF_LFUNC] = function(d, buf, pos, stop)
     path = str(buf, at, stop)
     if not path then return nil end
   end
-  if not d.profile:set_lfunc(fid, first, last, chunk, name, path ~= "" and path or nil) then return no_room() end
+  if not d.profile:set_lfunc(fid, first, last, chunk, name, path ~= "" and path or nil) then return no_room(d) end
   return true
 end
 
 define[G.SPF_FFUNC] = function(d, buf, pos, stop)
   local ffid, name = number_and_text(numbers.id, buf, pos, stop)
   if not ffid then return nil end
-  if not d.profile:set_ffunc(ffid, name) then return no_room() end
+  if not d.profile:set_ffunc(ffid, name) then return no_room(d) end
   return true
 end
 
@@ -176,7 +176,7 @@ define[G.SPF_HSYM] = function(d, buf, pos, stop)
     if not diff then return nil end
     addr = addr + diff
     local place = d.map:place(addr)
-    if not d.profile:set_hsym(place, place - (addr - symaddr), name) then return no_room() end
+    if not d.profile:set_hsym(place, place - (addr - symaddr), name) then return no_room(d) end
   end
   return true
 end
@@ -185,7 +185,7 @@ define[G.SPF_CFUNC] = function(d, buf, pos, stop)
   local addr, number, at = pair(numbers.address, numbers.id, buf, pos, stop)
   local name = addr and str(buf, at, stop)
   if not name then return nil end
-  if not d.profile:set_cfunc(d.map:place(addr), number, name) then return no_room() end
+  if not d.profile:set_cfunc(d.map:place(addr), number, name) then return no_room(d) end
   return true
 end
 
@@ -194,7 +194,7 @@ define[G.SPF_COUNTERS] = function(d, buf, pos, stop)
     local id, value
     id, value, pos = pair(numbers.id, numbers.counter, buf, pos, stop)
     if not id then return nil end
-    if not d.profile:set_counter(id, value) then return no_room() end
+    if not d.profile:set_counter(id, value) then return no_room(d) end
   end
   return true
 end
@@ -203,7 +203,7 @@ define[G.SPF_TEXT] = function(d, buf, pos, stop)
   local id, text = number_and_text(numbers.id, buf, pos, stop)
   if not id then return nil end
   local have = d.texts[id]
-  if not d.profile:take_name(#text, have and #have) then return no_room() end
+  if not d.profile:take_name(#text, have and #have) then return no_room(d) end
   d.texts[id] = text
   return true
 end
@@ -230,7 +230,7 @@ define[G.SPF_LABELS] = function(d, buf, pos, stop)
     list[#list + 1] = { key, value }
   end
   local set, fits = d.profile.label_sets:set(list)
-  if d.labels[id] == nil and not d.profile:take_name(0) then return no_room() end
+  if d.labels[id] == nil and not d.profile:take_name(0) then return no_room(d) end
   d.labels[id] = set or false
   if not fits then return nil, d.profile:refusal() end
   return true

@@ -180,7 +180,7 @@ local function read_paths(paths, options)
       for _, problem in ipairs(p.problems) do
 	all:add_problem(problem.offset, problem.text, path)
       end
-      if not add(p) then all:add_problem(0, limits.sentence("STACKS"), path) end
+      if not add(p) then all:add_problem(0, all.room:sentence("STACKS"), path) end
       all.unlisted = all.unlisted + p.unlisted
       all.version, all.size = math.min(all.version, p.version), all.size + p.size
     end

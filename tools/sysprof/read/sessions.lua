@@ -117,7 +117,7 @@ local function take_over(self, s, offset)
     return
   end
   self.add = self.add or merge.into(self.merged, true)
-  if not self.add(p) then self:report_limit(offset, limits.sentence("STACKS")) end
+  if not self.add(p) then self:report_limit(offset, p.room:sentence("STACKS")) end
 end
 
 -- Decodes a chunk: its records from first to before stop, its offset. Its first
