@@ -6,6 +6,9 @@ local G = require("sysprof.base.grammar")
 
 local leafwork = {}
 
+-- Work whose places are unknown.
+leafwork.UNPLACED = { [G.SPF_WORK_UNKEPT] = true, [G.SPF_WORK_OTHERS] = true }
+
 -- Returns SPF_WORK_* of the leaf of the samples of a slot, and its argument; nil if the leaf is no work.
 function leafwork.of(profile, slot)
   local all, node = profile.stacks, profile.slots:lua(slot)
@@ -22,6 +25,13 @@ function leafwork.weights(profile, event, wanted)
     if what and wanted[what] then sums[what] = (sums[what] or 0) + slots:weight(i) * factor end
   end
   return sums
+end
+
+-- Returns the share of an event's weight whose places are unknown.
+function leafwork.unplaced_share(profile, event)
+  local sum = 0
+  for _, weight in pairs(leafwork.weights(profile, event, leafwork.UNPLACED)) do sum = sum + weight end
+  return event.weight > 0 and sum / event.weight or 0
 end
 
 return leafwork

@@ -88,14 +88,13 @@ local function damage(profile)
 end
 
 local UNPLACED = { { G.SPF_WORK_UNKEPT, "lost samples" }, { G.SPF_WORK_OTHERS, "threads not sampled" } }
-local IS_UNPLACED = { [G.SPF_WORK_UNKEPT] = true, [G.SPF_WORK_OTHERS] = true }
 
 -- Returns a sentence on weights without a place, such as the CPU time of threads that ended too soon. Returns nil if
 -- they are below 1 % of each event.
 function headline.unplaced(profile)
   local parts = {}
   for _, e in ipairs(events.list(profile)) do
-    local sums = not e.parts and not e.of and e.weight > 0 and leafwork.weights(profile, e, IS_UNPLACED) or {}
+    local sums = not e.parts and not e.of and e.weight > 0 and leafwork.weights(profile, e, leafwork.UNPLACED) or {}
     for _, work in ipairs(UNPLACED) do
       local share = (sums[work[1]] or 0) / e.weight
       if share >= UNPLACED_SHARE then

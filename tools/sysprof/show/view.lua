@@ -8,6 +8,7 @@
 local events = require("sysprof.model.events")
 local choices = require("sysprof.show.choices")
 local filters = require("sysprof.show.filters")
+local leafwork = require("sysprof.model.leafwork")
 local join = require("sysprof.show.join")
 local limits = require("sysprof.base.limits")
 local loops = require("sysprof.show.loops")
@@ -27,11 +28,19 @@ local mt = { __index = methods }
 -- each byte of it.
 local FRAMES_PER_BYTE, NODES_PER_BYTE, TEXT_PER_BYTE = 2^6, 2, 2^9
 
+local UNPLACED_MAX = 0.05	-- Of the CPU time: with more, samples are no measure of it.
+
+-- Returns the option for weights of a view that has none. Time without a place has few samples or none.
+local function default_weight(profile, event)
+  local unit = units.of(event.unit)
+  local by_event = unit.varies or unit.is_cpu and leafwork.unplaced_share(profile, event) > UNPLACED_MAX
+  return by_event and "event" or "samples"
+end
+
 -- Returns what a slot counts by the option for weights, its unit, and the name of what is
 -- counted; or nil and a message.
 local function choose_weight(event, option)
   local unit = units.of(event.unit)
-  option = option or unit.varies and "event" or "samples"
   if option == "cpu" and not unit.is_cpu then
     return nil, ("the event '%s' %s, use --weight=event"):format(event.name, unit.measures)
   elseif option == "event" or option == unit.weight then
@@ -67,8 +76,8 @@ end
 --                      sysprof.model.events; the first one if missing
 --   weight             "samples", "event" (what they stand for in the unit of the event),
 --                      "cpu" (the same, microseconds), "bytes" (the same), or what the
---                      second weights of the event count; if missing, "event" for bytes and
---                      real time, else "samples"
+--                      second weights of the event count; if missing, "event" for bytes,
+--                      real time, and CPU time with much of unknown places, else "samples"
 --   include, exclude, root, depth, states, threads, labels   see sysprof.show.filters
 --   blocking           only waits that block Lua code or its loop, see sysprof.show.loops
 --   loops              patterns: functions that match are event loops
@@ -81,7 +90,7 @@ function view.new(profile, options)
   local shows_waits = options.blocking or options.by == "syscall"
   local event, err = events.choose(profile, options.event or shows_waits and events.of_waits(profile) or nil)
   if not event then return nil, err end
-  local weight, unit, what = choose_weight(event, options.weight)
+  local weight, unit, what = choose_weight(event, options.weight or default_weight(profile, event))
   if not weight then return nil, unit end
   if options.by == "type" and event.text ~= "type" then
     return nil, ("the event '%s' has no types; choose an event with types, such as alloc")
