@@ -287,8 +287,7 @@ local function add_samples(w, tid, time)
       named[field[2]] = fields[i]
     end
     -- A stack that nobody has seen.
-    local is_unseen = state == G.SPF_VMST_CFUNC and host == 0 and lua ~= 0 and recipe.wait and
-		      #w.lua_side[recipe] == 1
+    local is_unseen = host == 0 and lua ~= 0 and recipe.wait and #w.lua_side[recipe] == 1
     local second, thing = named[e.second], named[e.thing]
     w.b:sample(lua, host, n, state, weight, event - 1, fields)
     for _ = 1, n do

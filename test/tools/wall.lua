@@ -89,6 +89,9 @@ do	-- The VM's state is unknown there. A wait with a C stack is outside of Lua.
   b:stack(3, { F.work(G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_LATE) }):stack(5, { F.work(G.SPF_WORK_WAIT, 233) })
   b:sample(1, 0, 1, G.SPF_VMST_LFUNC, 1000, 0):sample(2, 0, 1, C, 4 * MS, 1):sample(3, 0, 1, C, 3 * MS, 1)
   local unseen = b:sample(5, 4, 1, C, 2 * MS, 1):finish()
+  -- The stream may have any state there.
+  t.contains(render("top", { by = "lua" }, (B.new():context():stack(1, { F.work(G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_NO_TICK) })
+    :sample(1, 0, 1, G.SPF_VMST_TRACE):finish())), "100.0  [stack unknown: no tick came]\n", "a state alone")
   local function rows(by, options)
     options = options or {}
     options.by, options.event = by, options.event or "wall"

@@ -16,6 +16,13 @@ function leafwork.of(profile, slot)
   if leaf and all.kind[leaf] == G.SPF_FRAME_WORK then return all.extra[leaf], all.payload[leaf] end
 end
 
+-- Whether nobody has seen a stack: its only frame tells why. lua, host: nodes of its sides.
+function leafwork.is_unseen(all, lua, host)
+  if host ~= 0 or lua == 0 or all:parent(lua) ~= 0 then return false end
+  local leaf = all:leaf(lua)
+  return all.kind[leaf] == G.SPF_FRAME_WORK and all.extra[leaf] >= G.SPF_WORK_WAIT
+end
+
 -- Returns the weights of an event by SPF_WORK_* in its unit: only of samples whose leaf is one in the set wanted.
 function leafwork.weights(profile, event, wanted)
   local slots, sums = profile.slots, {}

@@ -13,6 +13,7 @@ local G = require("sysprof.base.grammar")
 local activity = require("sysprof.model.activity")
 local events = require("sysprof.model.events")
 local labels = require("sysprof.model.labels")
+local leafwork = require("sysprof.model.leafwork")
 local limits = require("sysprof.base.limits")
 local marks = require("sysprof.model.marks")
 local numbermap = require("sysprof.base.numbermap")
@@ -51,14 +52,9 @@ local function lane_of(p, thread, event, set)
   return lane
 end
 
--- Returns the state of the VM in a sample. The stream has SPF_VMST_CFUNC for a thread that is not in the VM, and for a
--- stack that nobody has seen: then its only frame tells why.
+-- Returns the state of the VM in a sample. The state in the stream says nothing about a stack that nobody has seen.
 local function state_of(p, state, lua, host)
-  if state ~= G.SPF_VMST_CFUNC or host ~= 0 or lua == 0 then return state end
-  local all = p.stacks
-  local leaf = all:leaf(lua)
-  local is_unseen = all:parent(lua) == 0 and all.kind[leaf] == G.SPF_FRAME_WORK and all.extra[leaf] >= G.SPF_WORK_WAIT
-  return is_unseen and slots.UNKNOWN or state
+  return leafwork.is_unseen(p.stacks, lua, host) and slots.UNKNOWN or state
 end
 
 -- Returns the function that counts a sample, which is the hot spot of the

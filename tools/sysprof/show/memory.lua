@@ -10,23 +10,24 @@ local units = require("sysprof.model.units")
 
 local memory = {}
 
--- Returns the most that can be left without a sample, with 95 % confidence; nil if that is not known. The VM holds no
--- less.
+-- Returns the most that can be left without a sample, and how sure that is as a text; nil if that is not known. The VM
+-- holds no less.
 local function unseen(e, held)
   local _, most = events.left_error(e)
-  return most and math.min(most, held or most)
+  if most and held and held <= most then return held, "" end
+  return most, " with 95 % confidence"
 end
 
 -- Returns what is left, as a text: the samples, what they stand for, and what the VM holds. They are drawn, so they may
 -- stand for more than it holds.
 function memory.left_text(e, whole)
   local unit, held = units.of(e.unit), whole and e.total or nil
-  local err, most = events.left_error(e), unseen(e, held)
+  local err, most, how = events.left_error(e), unseen(e, held)
   local s = "no samples"
   if err then
     s = text.plural(e.samples, "sample") .. ", " .. unit.total(e.weight)
   elseif most then
-    s = ("%s: up to %s with 95 %% confidence"):format(s, unit.total(most))
+    s = ("%s: up to %s%s"):format(s, unit.total(most), how)
   end
   if held then s = s .. (" of %s that the VM holds"):format(unit.total(held)) end
   if err then s = ("%s, standard error %s"):format(s, unit.total(err)) end
@@ -39,11 +40,11 @@ end
 
 -- Returns what the VM holds from before the start, as a text.
 local function rest_text(e, held)
-  local unit, err, most = units.of(e.unit), events.left_error(e), unseen(e, held)
+  local unit, err, most, how = units.of(e.unit), events.left_error(e), unseen(e, held)
   local rest = held - e.weight
   local s = (rest < 0 and "-" or "") .. unit.total(math.abs(rest))
   if err then return ("%s, standard error %s"):format(s, unit.total(err)) end
-  return most and ("%s to %s with 95 %% confidence"):format(unit.total(held - most), s) or s
+  return most and ("%s to %s%s"):format(unit.total(held - most), s, how) or s
 end
 
 -- Appends lines of what is left, and of the rest of what the VM holds.
