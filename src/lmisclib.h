@@ -176,7 +176,7 @@ struct luam_Sysprof_SelfReport {
   uint64_t handler_mean_ns; /* Time in the handler per sample: mean, */
   uint64_t handler_p99_ns;  /* 99th percentile, */
   uint64_t handler_max_ns;  /* and maximum. */
-  uint64_t cpu_us;          /* CPU time of the profiled threads. */
+  uint64_t cpu_us;          /* CPU time of the threads, sampled or not. */
   uint64_t wall_us;         /* Real time from the start to the stop, or until now. */
   uint32_t sessions;        /* Threads that the profile has sampled so far. */
   uint32_t replaced;        /* 1: the program replaced the signal's handler, so

@@ -56,6 +56,7 @@ static uint64_t profile(lua_State *L, const char *clock, unsigned us, int n)
 {
   Sink sink;
   struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
+  struct luam_Sysprof_SelfReport running, stopped;
   uint64_t before = process_us(), inside, after, profiler, sum = 0, others = 0;
   int i, event;
   opt.threads = LUAM_SYSPROF_THREADS_ALL;
@@ -66,7 +67,9 @@ static uint64_t profile(lua_State *L, const char *clock, unsigned us, int n)
   for (i = 0; i < n; i++) REQUIRE(pthread_join(cpu_thread(burn, &us), NULL) == 0);
   profiler = profiler_us();
   inside = process_us() - inside;
+  CHECK_EQ(luaM_sysprof_selfreport(L, &running, sizeof(running)), PROFILE_SUCCESS);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  CHECK_EQ(luaM_sysprof_selfreport(L, &stopped, sizeof(stopped)), PROFILE_SUCCESS);
   after = process_us();
   sums_read(&sums, sink.bytes, sink.len);
   CHECK(sums.fault == NULL);
@@ -81,6 +84,10 @@ static uint64_t profile(lua_State *L, const char *clock, unsigned us, int n)
   CHECK(profiler != 0);
   CHECK(sum + profiler + PERIOD_US >= inside);
   CHECK(sum <= after - before);
+  /* The self-report has them, too. */
+  CHECK(stopped.cpu_us + PERIOD_US >= sum && stopped.cpu_us <= after - before);
+  CHECK(running.cpu_us + profiler + PERIOD_US >= inside &&
+	running.cpu_us <= stopped.cpu_us);
   sink_free(&sink);
   return others;
 }

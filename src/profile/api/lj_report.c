@@ -86,7 +86,7 @@ static void report_of(const ProfileTotals *t, struct luam_Sysprof_SelfReport *r)
   if (r->samples) r->signal_mean_ns = events_sum(t, SPF_EVENT_SIGNAL_NS) / r->samples;
   r->handler_p99_ns = n[SPF_COUNTER_HANDLER_P99_NS];
   r->handler_max_ns = n[SPF_COUNTER_HANDLER_MAX_NS];
-  r->cpu_us = t->of.cpu_us;
+  r->cpu_us = t->cpu_us;
   r->wall_us = t->wall_us;
   r->sessions = t->sessions;
   r->replaced = (uint32_t)t->replaced;

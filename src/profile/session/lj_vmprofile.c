@@ -96,6 +96,17 @@ static uint64_t threads_ns(const Profile *p)
   return ns;
 }
 
+/* CPU time of all threads from the begin to a time of threads_ns, of a profile that samples all.
+** 0: it is unknown.
+*/
+static uint64_t threads_us(const Profile *p, uint64_t to_ns)
+{
+  if (p->opt.threads != LUAM_SYSPROF_THREADS_ALL || p->cpu_from_ns == 0 ||
+      to_ns <= p->cpu_from_ns)
+    return 0;
+  return (to_ns - p->cpu_from_ns) / 1000;
+}
+
 #define SAMPLE_WAIT_NS \
   10000000 /* A sample takes less, unless the system stops its thread. */
 
@@ -145,12 +156,9 @@ int lj_vmprofile_canhalt(const Profile *p)
 */
 static void count_others(Profile *p)
 {
-  uint64_t all_us = (p->cpu_to_ns - p->cpu_from_ns) / 1000;
+  uint64_t all_us = threads_us(p, p->cpu_to_ns);
   Sampler *vm = &session_ofvm(p)->sm;
   int i;
-  if (p->opt.threads != LUAM_SYSPROF_THREADS_ALL || p->cpu_from_ns == 0 ||
-      p->cpu_to_ns <= p->cpu_from_ns)
-    return;
   for (i = 0; i < vm->nevent; i++) {
     SampleEvent *ev = &vm->event[i];
     uint64_t us = p->ended.of.event[i][SPF_EVENT_TOTAL], taken_us = p->ended.of.taken[i];
@@ -553,9 +561,12 @@ int lj_vmprofile_joinvm(Profile *p, char *errmsg)
 
 void lj_vmprofile_totals(Profile *p, ProfileTotals *t)
 {
+  int goes_on = profile_isrunning(p) && !p->is_over;
   Session *s;
   *t = p->ended;
   for (s = profile_first(p); s; s = session_next(s)) lj_totals_add(&s->sm, &t->of);
+  t->cpu_us = threads_us(p, goes_on ? threads_ns(p) : p->cpu_to_ns);
+  if (t->of.cpu_us > t->cpu_us) t->cpu_us = t->of.cpu_us;
   t->opt = p->opt;
   t->sessions = p->plan.nsession;
   if (p->size.is_hit)
@@ -582,6 +593,7 @@ int lj_vmprofile_fork(Profile *p, int forked)
   }
   tables_free(p);
   memset(&p->ended, 0, sizeof(p->ended));
+  p->cpu_from_ns = 0;
   p->inherited = 1;
   if (was_profiled && p->opt.on_fork && !p->is_over) ctx = p->opt.on_fork(p->opt.ctx);
   if (!ctx) return 0;

@@ -21,6 +21,7 @@ typedef struct ProfileTotals {
   ProfileOptions opt;
   SampleTotals of;   /* Sums of its sessions. */
   uint64_t wall_us;  /* Real time since the start. */
+  uint64_t cpu_us;   /* CPU time of the threads, also of those that nobody sampled. */
   uint32_t sessions; /* Sessions begun. */
   int replaced;      /* The program has replaced the signal's handler. */
 } ProfileTotals;
