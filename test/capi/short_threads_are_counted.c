@@ -79,8 +79,9 @@ static uint64_t profile(lua_State *L, const char *clock, unsigned us, int n)
     sum += sums.s[i].weight[event];
     others += sums.s[i].others[event];
   }
-  printf("%s, %d threads of %u us: %llu us in all, %llu of it not sampled\n", clock, n, us,
-	 (unsigned long long)sum, (unsigned long long)others);
+  printf("%s, %d threads of %u us: %llu us in all, %llu of it not sampled, %.1f Hz\n",
+	 clock, n, us, (unsigned long long)sum, (unsigned long long)others,
+	 stopped.achieved_hz);
   CHECK(profiler != 0);
   CHECK(sum + profiler + PERIOD_US >= inside);
   CHECK(sum <= after - before);
@@ -88,6 +89,8 @@ static uint64_t profile(lua_State *L, const char *clock, unsigned us, int n)
   CHECK(stopped.cpu_us + PERIOD_US >= sum && stopped.cpu_us <= after - before);
   CHECK(running.cpu_us + profiler + PERIOD_US >= inside &&
 	running.cpu_us <= stopped.cpu_us);
+  /* A thread's rest after its last tick is no tick. */
+  CHECK(stopped.achieved_hz <= 1.5 * 1e6 / PERIOD_US);
   sink_free(&sink);
   return others;
 }

@@ -45,6 +45,8 @@ local function names_of(s)
 end
 t.equal(names_of(bytes), "wall cpu offcpu", "events")
 t.equal(names_of(stream(true)), "cpu offcpu", "nobody asked for the sum")
+-- Two ticks in 30 ms. The rest after the last one is none.
+t.contains(render("top"), "100 samples a second asked, 66.7 got;", "rate")
 
 local FOLDED = "[runnable] 20000000\n[stack unknown: no tick came] 5000000\nf (a.lua:1) 25000000\n" ..
 	       "f (a.lua:1);[waiting: epoll_wait] 50000000\ng (a.lua:2);[waiting: read] 100000000\n"

@@ -59,7 +59,7 @@ static void report_of(const ProfileTotals *t, struct luam_Sysprof_SelfReport *r)
   const uint64_t *n = t->of.counters;
   const EventSpec *first = &t->of.used[0];
   size_t at = 0;
-  uint64_t us;
+  uint64_t us, ticks;
   int i;
   memset(r, 0, sizeof(*r));
   for (i = 0; i < t->opt.nspec && at < sizeof(r->clock); i++)
@@ -69,7 +69,9 @@ static void report_of(const ProfileTotals *t, struct luam_Sysprof_SelfReport *r)
   us = first->measures == EVENT_REAL_TIME ? t->wall_us : t->of.cpu_us;
   if (t->opt.nspec && eventspec_istime(first) && first->period)
     r->asked_hz = 1e9 / (double)first->period;
-  if (us) r->achieved_hz = (double)t->of.event[0][SPF_EVENT_SAMPLES] * 1e6 / (double)us;
+  ticks = t->of.event[0][SPF_EVENT_SAMPLES];
+  ticks -= t->of.rests[0] < ticks ? t->of.rests[0] : ticks;
+  if (us) r->achieved_hz = (double)ticks * 1e6 / (double)us;
   r->samples = samples_of(n);
   r->overruns = events_sum(t, SPF_EVENT_OVERRUNS);
   r->lost_buffer = n[SPF_COUNTER_LOST_BUFFER];

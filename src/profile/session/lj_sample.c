@@ -532,8 +532,10 @@ SAMPLE_RARE void lj_sample_rest(Sampler *s)
   int i;
   for (i = 0; i < s->nevent; i++) {
     SampleEvent *ev = &s->event[i];
-    if (ev->e.spec.sum && !ev->e.spec.has_weights && sampleevent_total(ev) > ev->taken)
-      put_work(s, ev, SPF_WORK_UNSEEN, SPF_UNSEEN_NO_TICK, mono_ns());
+    if (!ev->e.spec.sum || ev->e.spec.has_weights || sampleevent_total(ev) <= ev->taken)
+      continue;
+    put_work(s, ev, SPF_WORK_UNSEEN, SPF_UNSEEN_NO_TICK, mono_ns());
+    relaxed_add(&ev->rests, 1);
   }
 }
 

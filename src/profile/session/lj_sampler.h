@@ -39,6 +39,7 @@ typedef struct SampleEvent {
   uint64_t seen;   /* Total at the last look. Under the lock. */
   uint64_t taken;  /* Total at the last sample, which may be lost. */
   uint64_t others; /* Of threads that no session has, for the end of the stream. */
+  uint64_t rests;  /* Samples of lj_sample_rest: no tick. */
   /* Of samples that have interrupted another one. Handler of the sampled thread. */
   uint32_t nested;       /* How many. */
   uint64_t nested_total; /* Total at the last of them, if known. */

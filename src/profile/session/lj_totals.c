@@ -146,6 +146,7 @@ void lj_totals_add(const Sampler *s, SampleTotals *t)
     t->signo[i] = e->signo;
     t->shared |= e->shared;
     t->taken[i] += relaxed_get(&s->event[i].taken);
+    t->rests[i] += relaxed_get(&s->event[i].rests) + relaxed_get(&s->stream.event[i].rows);
     for (k = 0; k < SPF_EVENT__MAX; k++) t->event[i][k] += relaxed_get(&e->counters[k]);
   }
   lj_totals_limit(s, limit, sizeof(limit));

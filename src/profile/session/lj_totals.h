@@ -18,6 +18,7 @@ typedef struct SampleTotals {
   uint64_t counters[SPF_COUNTER__MAX];
   uint64_t event[SPF_EVENTS_MAX][SPF_EVENT__MAX]; /* Counters of the events. */
   uint64_t taken[SPF_EVENTS_MAX];                 /* Totals at the last samples. */
+  uint64_t rests[SPF_EVENTS_MAX];                 /* Samples that are no tick. */
   Hist handler;                                   /* Times of samples. */
   uint64_t cpu_us;                                /* CPU time of the threads. */
 } SampleTotals;

@@ -47,6 +47,7 @@ static __attribute__((noinline, cold)) int work_put(Stream *s, int event, int wo
   lost = lj_stream_sample(s, &none, r, &lua, &host);
   if (lost) return lost;
   relaxed_add(&ev->counters[SPF_EVENT_SAMPLES], 1);
+  relaxed_add(&ev->rows, 1);
   relaxed_add(&s->counters[SPF_VMST_CFUNC], 1);
   return 0;
 }

@@ -42,6 +42,7 @@ typedef struct StreamEvent {
   const EventField *field;
   uint64_t lost; /* Weight of lost samples that no SPF_WORK_UNKEPT has told, */
   uint64_t lost_field[SPF_FIELDS_MAX]; /* and the sums of their SPF_FIELD_COUNT. */
+  uint64_t rows;                       /* Samples that the stream itself has added. */
 } StreamEvent;
 
 /* Labels or a text that samples refer to. */

@@ -41,4 +41,17 @@ function leafwork.unplaced_share(profile, event)
   return event.weight > 0 and sum / event.weight or 0
 end
 
+-- Returns the number of samples of an event that were no tick: rests of a thread's CPU time after its last one, and
+-- those that stand for lost samples or for threads not sampled.
+function leafwork.rests(profile, event)
+  local slots, n = profile.slots, 0
+  for i = 1, slots:count() do
+    if event.members[slots:event(i)] then
+      local what, arg = leafwork.of(profile, i)
+      if leafwork.UNPLACED[what] or what == G.SPF_WORK_UNSEEN and arg == G.SPF_UNSEEN_NO_TICK then n = n + slots:samples(i) end
+    end
+  end
+  return n
+end
+
 return leafwork

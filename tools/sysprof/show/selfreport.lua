@@ -9,6 +9,7 @@ local G = require("sysprof.base.grammar")
 local events = require("sysprof.model.events")
 local join = require("sysprof.show.join")
 local labels = require("sysprof.model.labels")
+local leafwork = require("sysprof.model.leafwork")
 local memory = require("sysprof.show.memory")
 local metanumber = require("sysprof.model.metanumber")
 local refusals = require("sysprof.show.refusals")
@@ -156,8 +157,8 @@ function selfreport.rates(profile, e)
   if not units.of(e.unit).is_cpu or e.parts then return nil end
   local period, spent = e.periods[1], e.total or e.weight
   if e.name == "wall-signal" or e.name == "wall" then spent = e.wall_us or 0 end
-  return #e.periods == 1 and period > 0 and 1e9 / period or nil,
-	 profile.whole and e.samples > 0 and spent > 0 and e.samples * 1e6 / spent or nil
+  local ticks = profile.whole and spent > 0 and e.samples - leafwork.rests(profile, e) or 0
+  return #e.periods == 1 and period > 0 and 1e9 / period or nil, ticks > 0 and ticks * 1e6 / spent or nil
 end
 
 -- How often it was sampled.
