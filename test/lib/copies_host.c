@@ -3,7 +3,8 @@
 **
 **   copies_host FILLER COPY...
 **
-** Profiles a VM of each copy into COPY.bin, all at the same time.
+** Profiles a VM of each copy into COPY.bin, all at the same time. Then the first one is live, and a later
+** one says that. Profiles with a duration need a signal, as live control does.
 */
 
 #ifndef _GNU_SOURCE
@@ -103,6 +104,14 @@ static const char *const work =
   "assert(misc.sysprof.report().samples >= enough)\n"
   "assert(misc.sysprof.stop())\n";
 
+/* Each copy chooses another signal. Clients find one socket of a process. */
+static const char *const becomes_live = "assert(misc.sysprof.live())\n";
+static const char *const is_late =
+  "local ok, why = misc.sysprof.live()\n"
+  "assert(not ok and why:find('another copy of this library in the process is live', 1, true), why)\n"
+  "assert(misc.sysprof.start { mode = 'D', duration = 100 })\n"
+  "assert(misc.sysprof.stop())\n";
+
 int main(int argc, char **argv)
 {
   Copy copies[COPIES_MAX];
@@ -113,6 +122,7 @@ int main(int argc, char **argv)
   }
   for (i = 2; i < argc; i++) copy_load(&copies[i - 2], argv[i]);
   for (i = 2; i < argc; i++) run(&copies[i - 2], work);
+  for (i = 2; i < argc; i++) run(&copies[i - 2], i == 2 ? becomes_live : is_late);
   for (i = 2; i < argc; i++) copies[i - 2].closestate(copies[i - 2].L);
   return status;
 }

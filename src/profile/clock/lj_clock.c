@@ -153,6 +153,8 @@ static EventStatus clock_try(Clock *c, const ClockSpec *spec, int tid, int *err,
   return EVENT_ERROR;
 }
 
+const int lj_clock_choices[] = { SIGURG, SIGPROF, SIGVTALRM, SIGSTKFLT, 0 };
+
 /* Choose the signal of a clock: one that has no handler of the program. Such a handler has
 ** its own flags and mask. SA_RESTART decides whether the program's calls end with EINTR,
 ** so no flags of ours suit both. Returns 0 if all signals have a handler.
@@ -162,12 +164,11 @@ static EventStatus clock_try(Clock *c, const ClockSpec *spec, int tid, int *err,
 */
 static int signal_choose(const ClockSpec *spec)
 {
-  static const int choices[] = { SIGURG, SIGPROF, SIGVTALRM, SIGSTKFLT };
   int only = lj_clockkinds[spec->kind]->only_signo;
   size_t i;
   if (only) return lj_clockaction_isshared(only) ? 0 : only;
-  for (i = 0; i < sizeof(choices) / sizeof(choices[0]); i++)
-    if (!lj_clockaction_isshared(choices[i])) return choices[i];
+  for (i = 0; lj_clock_choices[i]; i++)
+    if (!lj_clockaction_isshared(lj_clock_choices[i])) return lj_clock_choices[i];
   return 0;
 }
 

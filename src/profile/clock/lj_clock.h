@@ -38,6 +38,11 @@ LJ_FUNC void lj_clock_revive(Clock *c);
 */
 LJ_FUNC void lj_clock_close(Clock *c);
 
+/* Signals that clocks and control choose from: the first one without a handler of the program. 0 ends
+** them.
+*/
+LJ_DATA const int lj_clock_choices[];
+
 /* lj_clockaction_share and _unshare, from any thread. */
 LJ_FUNC int lj_clock_sharesignal(int signo, SignalHandler handler, struct sigaction *old);
 LJ_FUNC int lj_clock_unsharesignal(int signo, SignalHandler handler,

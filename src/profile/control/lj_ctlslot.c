@@ -20,15 +20,13 @@
 #include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
+#include "profile/clock/lj_clock.h"
 #include "profile/control/lj_ctlfile.h"
 #include "profile/control/lj_ctlsig.h"
 #include "profile/control/lj_ctlslot.h"
 #include "profile/control/lj_ctlstack.h"
 #include "profile/control/lj_ctltime.h"
 #include "profile/output/lj_outfile.h"
-
-#define FILE_SIGNAL \
-  SIGURG /* Wakes threads for control files; its default is to do nothing. */
 
 static OsLock slots_lock;
 static int slots_used;  /* Slots in use. Written under the lock. */
@@ -117,13 +115,25 @@ static void slot_end(Control *c)
   slot_free(c);
 }
 
+/* Choose a signal that wakes the thread. Another copy of this library may have some. */
+static const char *slot_choose(Control *c)
+{
+  const int *signo = lj_clock_choices;
+  for (; *signo; signo++) {
+    relaxed_set(&c->signo, *signo);
+    if (!lj_ctlsig_install(*signo)) return NULL;
+  }
+  return "the program has handlers for SIGURG, SIGPROF, SIGVTALRM and SIGSTKFLT; live control, "
+	 "control by a file, delay, duration and max_size need one of them";
+}
+
 static const char *slot_fill(Control *c, const ControlOptions *co)
 {
   const struct luam_Sysprof_Options *opt = co->opt;
   const StreamFileOptions *fo = co->fo;
   const char *errmsg;
   int signo = co->signo ? co->signo : co->dump_signo;
-  relaxed_set(&c->signo, co->file || !signo ? FILE_SIGNAL : signo);
+  relaxed_set(&c->signo, co->file ? 0 : signo);
   relaxed_set(&c->dump_signo, co->dump_signo);
   relaxed_set(&c->is_toggled, !co->file && co->signo);
   c->asked = c->runs = c->dumps = 0; /* Not users: a handler may be about to leave. */
@@ -148,16 +158,10 @@ static const char *slot_fill(Control *c, const ControlOptions *co)
     return strerror(ENOMEM);
   if (co->file && (errmsg = slot_findfile(c)) != NULL) return errmsg;
   slot_setthread(c);
-  errmsg = lj_ctlsig_install(c->signo);
+  if (c->signo) errmsg = lj_ctlsig_install(c->signo);
+  else if ((errmsg = slot_choose(c)) != NULL) return errmsg;
   if (!errmsg && c->dump_signo && (errmsg = lj_ctlsig_install(c->dump_signo)) != NULL)
     lj_ctlsig_restore(c->signo);
-  else if (errmsg && co->file)
-    return "the program has a handler for SIGURG, which control by a file needs; "
-	   "choose a signal such as SIGRTMIN+3";
-  else if (errmsg && c->is_once)
-    return "the program has a handler for SIGURG, which delay, duration and max_size need";
-  else if (errmsg && c->is_live)
-    return "the program has a handler for SIGURG, which live control needs";
   return errmsg;
 }
 

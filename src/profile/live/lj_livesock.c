@@ -132,21 +132,33 @@ static void address_of(struct sockaddr_un *sa, const char *name)
 	   name);
 }
 
-/* Does a process listen under the name? If in doubt, yes. */
-static int name_isused(const char *name)
+/* Who listens under a name. */
+typedef enum NameUser {
+  NAME_FREE,
+  NAME_USED, /* A process, or it is in doubt. */
+  NAME_OURS  /* This process. */
+} NameUser;
+
+static NameUser name_user(const char *name)
 {
   struct sockaddr_un sa;
   struct stat st;
-  int fd, used = 1;
-  if (fstatat(sock.folder.fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return errno != ENOENT;
-  if (!S_ISSOCK(st.st_mode)) return 1;
+  struct ucred who;
+  socklen_t len = sizeof(who);
+  NameUser user = NAME_USED;
+  int fd;
+  if (fstatat(sock.folder.fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+    return errno == ENOENT ? NAME_FREE : NAME_USED;
+  if (!S_ISSOCK(st.st_mode)) return NAME_USED;
   fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return 1;
+  if (fd < 0) return NAME_USED;
   address_of(&sa, name);
-  if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) != 0 && errno == ECONNREFUSED)
-    used = 0;
+  if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) != 0)
+    user = errno == ECONNREFUSED ? NAME_FREE : NAME_USED;
+  else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 && who.pid == getpid())
+    user = NAME_OURS;
   close(fd);
-  return used;
+  return user;
 }
 
 /* Does a process have the number in a name? A process of another pid namespace has another one. */
@@ -186,7 +198,7 @@ static void folder_sweep(void)
 			     : name_haspid(name) && live++ >= SWEEP_LIVE)
       continue;
     gone++;
-    if (!name_isused(name)) unlinkat(sock.folder.fd, name, 0);
+    if (name_user(name) == NAME_FREE) unlinkat(sock.folder.fd, name, 0);
   }
   closedir(dir);
 }
@@ -196,6 +208,8 @@ static void folder_sweep(void)
 /* Give the listening socket the first name that no process uses. */
 static const char *name_take(const char *temporary)
 {
+  static int was_named; /* Later, a descriptor of our own may be left in another process. */
+  NameUser user;
   struct stat st;
   int n;
   if (fstatat(sock.folder.fd, temporary, &st, AT_SYMLINK_NOFOLLOW) != 0)
@@ -204,8 +218,16 @@ static const char *name_take(const char *temporary)
   for (n = 1; n <= NAMES; n++) {
     if (n == 1) snprintf(sock.name, sizeof(sock.name), "%ld", (long)getpid());
     else snprintf(sock.name, sizeof(sock.name), "%ld.%d", (long)getpid(), n);
-    if (name_isused(sock.name)) continue;
-    if (renameat(sock.folder.fd, temporary, sock.folder.fd, sock.name) == 0) return NULL;
+    user = name_user(sock.name);
+    if (user == NAME_OURS && !was_named)
+      return problem("the folder",
+		     "another copy of this library in the process is live, and "
+		     "clients reach only that one");
+    if (user != NAME_FREE) continue;
+    if (renameat(sock.folder.fd, temporary, sock.folder.fd, sock.name) == 0) {
+      was_named = 1;
+      return NULL;
+    }
     return problem("rename in", strerror(errno));
   }
   return problem("the folder", "other processes use all names of this process");
