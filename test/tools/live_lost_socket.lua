@@ -1,5 +1,5 @@
 -- A cleaner of temporary files removes the socket of a live program. The commands say so; they do not blame the user. The
--- program makes a new socket by itself.
+-- program makes a new socket by itself. And a program that calls exec has left its socket.
 -- TIMEOUT: 300
 
 local programs = require("live_programs")
@@ -35,6 +35,18 @@ local _, out, err = programs.try("ps")
 t.contains(err, SENTENCE, "ps")
 t.ok(not err:find("not live: [^\n]*" .. pid), "ps: it is live: " .. err)
 t.ok(not out:find("\n *" .. pid .. " "), "ps: no row: " .. out)
+
+-- A program that calls exec keeps its process, and another program has that.
+local execs = programs.unique("execs.lua")
+local its = programs.start(execs, [[local ffi = require("ffi") ffi.cdef "int execv(const char *, const char **);"
+while not io.open("go") do for i = 1, 1e5 do tostring(i) end end
+ffi.C.execv("/bin/sleep", ffi.new("const char *[3]", "/bin/sleep", "100"))]])
+programs.spawn_for_status(programs.COMMAND .. "record -d 100s -o exec.bin " .. its .. " 2>exec.err")
+t.wait_until("a recording of it", function() return programs.is_recorded(its) end)
+t.write_file("go", "")
+t.equal(programs.status(), 0, "exec: " .. t.content("exec.err"))
+t.contains(t.read_file("exec.err"), ("process %d (%s) runs another program now, sleep; what it had written until then " ..
+  "is kept"):format(its, execs), "exec")
 
 programs.finish()
 t.finish()

@@ -237,8 +237,11 @@ static void live_forked(int forked)
 
 static void live_ended(void)
 {
+  int i;
   lj_liverec_finish();
   lj_livedump_forget();
+  for (i = 0; i < LIVESOCK_CLIENTS; i++)
+    if (clients[i].until_ms) lj_livemsg_refuse(&clients[i].fd, LIVE_NOVM);
   clients_drop();
   lj_livesock_close();
 }

@@ -455,7 +455,7 @@ int lj_liverec_begin(const OwnFd *client, LiveRequest *rq)
   }
   n = lj_ctlslot_lives(vms);
   if (n == 0) {
-    lj_livemsg_refuse(client, "the process has no live VM any more");
+    lj_livemsg_refuse(client, LIVE_NOVM);
     return 0;
   }
   if (!lj_livemsg_file(client, rq) || !record_options(client, rq) || !record_events(client))

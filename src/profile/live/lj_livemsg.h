@@ -14,6 +14,8 @@
 
 #define LIVEMSG_MAX 4096 /* Bytes of a packet. */
 
+#define LIVE_NOVM "the process has no live VM any more"
+
 typedef struct LiveRequest {
   char text[LIVEMSG_MAX + 2]; /* Lines, each ended by a NUL, and an empty one. */
   OwnFd file;                 /* Descriptor that came along, or none. */

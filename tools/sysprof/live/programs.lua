@@ -23,6 +23,7 @@ local LISTED_SECONDS = 1		-- How long a list of folders holds.
 local FULL_SECONDS = 1		-- How long sockets may have too many clients.
 local FRESH_SECONDS = 1		-- A program closes a connection that brings no request for twice this time.
 local WRITE_BY_OTHERS = 18	-- In the mode of a file.
+local LOST_LOOKS, LOST_NAP_SECONDS = 5, 0.1
 local ROOT = 0
 
 local programs = {}
@@ -240,6 +241,28 @@ local function why_unconnected(program)
   end
 end
 
+-- The same for programs that listen at a socket without a name. If VMs come and go, so does the name: it is there at
+-- one of several looks, or the program listens no more. Then sets fd, or says that it is not live.
+local function explain_lost(list)
+  for _ = 1, LOST_LOOKS do
+    if #list == 0 then return end
+    system.wait({}, LOST_NAP_SECONDS)
+    connect_round(list)
+    local facts, waiting = {}, {}
+    for _, program in ipairs(list) do
+      program.sentence = not program.fd and why_unconnected(program) or nil
+      if not program.fd and not program.sentence then
+	waiting[#waiting + 1], facts[#facts + 1] = program, program.facts
+      end
+    end
+    list = {}
+    for i, has in ipairs(library.of_all(facts)) do
+      waiting[i].sentence = why_not_live(facts[i], has, waiting[i].why)
+      if has == "lost" then list[#list + 1] = waiting[i] end
+    end
+  end
+end
+
 -- Tells for programs without a connection why not. Their files are looked at together.
 local function explain(list)
   local unknown, facts = {}, {}
@@ -250,10 +273,13 @@ local function explain(list)
       facts[#facts + 1] = program.facts
     end
   end
+  local lost = {}
   for i, has in ipairs(library.of_all(facts)) do
     local program = unknown[i]
-    program.sentence = why_not_live(program.facts, has, program.why)
+    if has == "lost" then lost[#lost + 1] = program
+    else program.sentence = why_not_live(program.facts, has, program.why) end
   end
+  explain_lost(lost)
 end
 
 -- Opens a list of processes. Returns a list of { pid=, facts=, fd= } or { pid=, sentence= }.

@@ -68,7 +68,7 @@ local function take(say, program)
   elseif answer then
     say(name, " sent a second answer before the recording ended")
   elseif is_closed then
-    say(requests.has_ended(program) and name .. " has ended" or why, "; what it had written until then is kept")
+    say(requests.why_closed(program, why), "; what it had written until then is kept")
   elseif why then
     say(why)
   end

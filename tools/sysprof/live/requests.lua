@@ -86,8 +86,11 @@ function requests.send(program, verb, values, descriptor)
   local ok, err = socket.send(program.fd, table.concat(lines, "\n") .. "\n", descriptor)
   if ok then return true end
   local _, refusal, is_closed = requests.receive(program)	-- It may have said why before it closed.
-  return nil, refusal and not is_closed and refusal or
-	 ("%s took no request: %s"):format(programs.name(program.facts), err)
+  if refusal and not is_closed then return nil, refusal end
+  local is_gone = is_closed or err:find("Broken pipe", 1, true) or err:find("reset by peer", 1, true)
+  local why = is_gone and "it has no live VM any more" or err
+  why = ("%s took no request: %s"):format(programs.name(program.facts), why)
+  return nil, is_gone and requests.why_closed(program, why) or why
 end
 
 -- Sends a request with the descriptor of a new file, which the program fills. Returns true, or nil and a sentence. The
@@ -114,6 +117,17 @@ function requests.has_ended(program)
   return false
 end
 
+-- Says why a program has closed its connection; why: what else is known.
+function requests.why_closed(program, why)
+  local name, facts = programs.name(program.facts), program.facts
+  if requests.has_ended(program) then return name .. " has ended" end
+  local now = processes.look(program.pid)	-- exec() keeps the process, and its time of start.
+  if now and (now.comm ~= facts.comm or table.concat(now.args, " ") ~= table.concat(facts.args, " ")) then
+    return ("%s runs another program now, %s"):format(name, now.name)
+  end
+  return why
+end
+
 -- Says that a program did not answer.
 function requests.no_answer(program, seconds)
   local name = programs.name(program.facts)
@@ -130,7 +144,7 @@ end
 local function news(program, is_ready, is_late)
   if is_ready then
     local answer, why, is_closed, is_refusal = requests.receive(program)
-    if is_closed and requests.has_ended(program) then why = programs.name(program.facts) .. " has ended" end
+    if is_closed then why = requests.why_closed(program, why) end
     return answer, why, is_refusal
   end
   return nil, is_late and programs.stopped(program.facts) or nil
