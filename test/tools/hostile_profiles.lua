@@ -8,6 +8,7 @@ local B = require("stream_builder")
 local G = require("sysprof.grammar")
 local bytes = require("sysprof.base.bytes")
 local client = require("http_client")
+local deep_stacks = require("deep_stacks")
 local files = require("sysprof.base.files")
 local input = require("sysprof.read.input")
 local limits = require("sysprof.base.limits")
@@ -213,12 +214,12 @@ end), nil, { "gecko" })
 
 do	-- More different stacks, or more names, than a second of a real program has.
   local pid = server.start("contents")
-  local function says(stream, limit)
+  local function says(stream, limit, sentence)
     t.write_file("live_server.profile", stream)
     for arguments, place in pairs { ["top --once -d 100ms "] = 3, ["record -d 100ms --force -o r.bin "] = 3, ["dump "] = 2 } do
       local got = { programs.try(arguments .. pid, ("ulimit -t %d; ulimit -v %s; "):format(SECONDS, KIBYTES)) }
       t.equal(got[1], 0, arguments .. limit .. ": status: " .. got[3])
-      t.contains(got[place], limits.sentence(limit), arguments .. limit)
+      t.contains(got[place], sentence or limits.sentence(limit), arguments .. limit)
     end
     return t.parse("--format=top r.bin")
   end
@@ -227,6 +228,16 @@ do	-- More different stacks, or more names, than a second of a real program has.
   end), "LIVE_STACKS")
   t.equal(status .. err, "0", "the file that record wrote is whole")
   t.contains(out, "f (a.lua:1)", "the file that record wrote")
+  says(deep_stacks.stream_of(16000, 3000), "LIVE_FRAMES", ("are left out: the stacks have more than %d frames"):format(limits.LIVE_FRAMES))
+  -- A deep stack of long names, in each of several threads.
+  local b, frames = B.new(3):context(7):lfunc(1, 1, "@a.lua", ("x"):rep(1000)):lfunc(2, 1, "@a.lua", ("y"):rep(1000)), {}
+  for i = 1, 8000 do frames[i] = F.lfunc(i % 2 + 1, 3) end
+  b:stack(1, frames)
+  for i = 1, 10 do b:context(i, i):sample(1, 0, 1) end
+  t.write_file("live_server.profile", b:finish())
+  local dumped = select(2, programs.try("dump " .. pid))
+  t.contains(dumped, limits.sentence("DUMP_STACKS"), "long names")
+  t.ok(#dumped > 2^23 and #dumped < 2^25, "long names: bytes: " .. #dumped)
   says(many(33 * 64, function(i) return lfunc(i, "@a.lua", i .. ("x"):rep(2^14)) .. shown(F.lfunc(i, 1)) end), "LIVE_DEFINITIONS")
   local served = client.serve(pid)
   local _, body

@@ -21,17 +21,20 @@ local QUIET_SECONDS = 0.2
 
 local summary = {}
 
--- Says which rows of a view are the hottest, if they have any Lua code or need none.
+-- Says which rows of a view are the hottest, if they have any Lua code or need none. Returns what they lack, or nil.
 local function say_rows(say, shown_view, title, options)
-  local rows, sum = rows_of.hottest(shown_view:with(options))
+  local table_view = shown_view:with(options)
+  local rows, sum = rows_of.hottest(table_view)
+  local missing = table_view:room_text()
   local has_lua = options.by ~= "lua"
   for _, row in ipairs(rows) do has_lua = has_lua or row.entry.kind == "lua" end
-  if not has_lua then return end
+  if not has_lua then return missing end
   say(title)
   for i = 1, math.min(#rows, HOTTEST) do
     if rows[i].self == 0 then break end
     io.stderr:write(("%7.1f%%  %s\n"):format(100 * rows[i].self / sum, rows[i].entry.text))
   end
+  return missing
 end
 
 -- Returns the option by which a CPU event has more samples, or "" if a higher rate would give none.
@@ -137,12 +140,14 @@ function summary.print(say, shown_view, paths, opt)
   if shown_view:room_text() then say("warning: ", shown_view:room_text()) end
   local hint = advice(profile, opt)
   if hint then say(hint) end
+  local missing
   if opt.no_lua then
-    say_rows(say, shown_view, "hottest C functions:", { by = "function" })
+    missing = say_rows(say, shown_view, "hottest C functions:", { by = "function" })
   else
     say_rows(say, shown_view, "hottest Lua functions, with what they call in C:", { by = "lua", lines = false })
-    say_rows(say, shown_view, "hottest Lua lines:", { by = "lua", lines = true })
+    missing = say_rows(say, shown_view, "hottest Lua lines:", { by = "lua", lines = true })
   end
+  if missing and not shown_view:room_text() then say("warning: ", missing) end
   local command = next_command(profile, paths, opt)
   if command then say(command) end
 end

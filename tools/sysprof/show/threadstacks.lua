@@ -8,6 +8,7 @@
 local G = require("sysprof.base.grammar")
 local headline = require("sysprof.show.headline")
 local leafwork = require("sysprof.model.leafwork")
+local limits = require("sysprof.base.limits")
 local numbermap = require("sysprof.base.numbermap")
 local places = require("sysprof.names.places")
 local threadstates = require("sysprof.model.threadstates")
@@ -19,6 +20,8 @@ local HAS_NO_STACK = { [G.SPF_WORK_READY] = true, [G.SPF_WORK_SHORT] = true, [G.
 local KEYS = { [threadstates.ON] = "on", [threadstates.WAITING] = "waiting", [threadstates.RUNNABLE] = "runnable",
 	       [threadstates.LOST] = "lost" }
 local SHORT = "short"
+local LUA = "lua"
+local FRAME_BYTES = 16		-- Of a frame in the output, beside its texts.
 local IS_LUA = { lua = true, compiled = true, builtin = true }
 
 local threadstacks = {}
@@ -31,26 +34,44 @@ local function frame_of(profile, shown, place_of, part)
 	   module = module and module.path or nil }
 end
 
--- Returns stacks by slot: { frames = innermost first, wait = what the thread waits for or nil, has_lua = }.
-local function stacks_of(profile, wanted)
-  local stacks, shown = {}, view.new(profile, { lines = true })
-  local place_of = places.new(profile)
-  if not shown then return stacks end
+-- Returns which slots have a stack: true, or LUA if it has Lua frames.
+local function stacked(shown, wanted)
+  local found = {}
   shown:each_joined(function(parts, n, _, slot)
     if not wanted[slot] then return end
-    local stack = { frames = {}, wait = nil, has_lua = false }
+    found[slot] = true
     for i = n, 1, -1 do
-      local frame = frame_of(profile, shown, place_of, parts[i])
-      stack.has_lua = stack.has_lua or IS_LUA[frame.kind] or false
+      if IS_LUA[shown.symbols:name(parts[i]).kind] then
+	found[slot] = LUA
+	return
+      end
+    end
+  end, true, true)
+  return found
+end
+
+-- Returns stacks by slot: { frames = innermost first, wait = what the thread waits for or nil }; and what is left out,
+-- or nil. Equal frames are one table.
+local function stacks_of(profile, shown, wanted)
+  local stacks, place_of, known, left = {}, places.new(profile), {}, limits.DUMP_STACKS
+  shown:each_joined(function(parts, n, _, slot)
+    if not wanted[slot] or left < 0 then return end
+    local stack = { frames = {}, wait = nil }
+    for i = n, 1, -1 do
+      local part = parts[i]
+      local frame = known[part] or frame_of(profile, shown, place_of, part)
+      known[part] = frame
       if i == n and frame.kind == "waiting" then
 	stack.wait = frame.text
       else
 	stack.frames[#stack.frames + 1] = frame
       end
+      left = left - FRAME_BYTES - #frame.text - #(frame.file or "") - #(frame.module or "")
+      if left < 0 then return end
     end
     stacks[slot] = stack
   end, true, true)
-  return stacks
+  return stacks, left < 0 and limits.sentence("DUMP_STACKS") or shown:room_text()
 end
 
 -- Returns how many VMs have sampled each thread, by its id: each of several VMs may sample all threads.
@@ -91,14 +112,14 @@ local function count(profile)
 end
 
 -- Several VMs sample a thread; the one whose code it runs knows its Lua frames.
-local function choose(thread, stacks)
+local function choose(thread, found)
   local best
   for i = #thread.samples, 1, -1 do
     local its = thread.samples[i]
-    if stacks[its.slot] then
+    if found[its.slot] then
       best = best or its
       if thread.samplers == 1 then break end
-      if stacks[its.slot].has_lua then return its end
+      if found[its.slot] == LUA then return its end
     end
   end
   return best
@@ -115,7 +136,8 @@ end
 
 -- -- API -------------------------------------------------------------------
 
--- Returns the threads of a profile with a timeline, and its real time in seconds. A thread has:
+-- Returns the threads of a profile with a timeline, its real time in seconds, and which stacks are left out or nil. A
+-- thread has:
 --   tid, name                 as in the profile
 --   on, waiting, runnable, lost   seconds in these states
 --   frames                    of its last stack, innermost first: { text =, kind =, file =, line =, module = }
@@ -124,21 +146,28 @@ end
 --   unseen                    why most of its waits have no stack, SPF_UNSEEN_* or "short"
 -- Without a stack, frames is nil.
 function threadstacks.of(profile)
-  local list, wanted = count(profile), {}
+  local list, wanted, chosen, missing = count(profile), {}, {}, nil
   for _, thread in ipairs(list) do
     for _, sample in ipairs(thread.samples) do wanted[sample.slot] = true end
   end
-  local stacks = stacks_of(profile, wanted)
+  local shown = view.new(profile, { lines = true })
+  local found, stacks = shown and stacked(shown, wanted) or {}, {}
   for _, thread in ipairs(list) do
-    local best = choose(thread, stacks)
+    local best = choose(thread, found)
+    thread.unseen, thread.samples, thread.best = largest(thread.unseen), nil, best
+    if best then chosen[best.slot] = true end
+  end
+  if shown then stacks, missing = stacks_of(profile, shown, chosen) end
+  for _, thread in ipairs(list) do
+    local best = thread.best
     local stack = best and stacks[best.slot]
     if stack then
-      thread.frames, thread.wait, thread.has_lua = stack.frames, stack.wait, stack.has_lua
+      thread.frames, thread.wait, thread.has_lua = stack.frames, stack.wait, found[best.slot] == LUA
       thread.seconds = stack.wait and best.seconds
     end
-    thread.unseen, thread.samples = largest(thread.unseen), nil
+    thread.best = nil
   end
-  return list, headline.real_time(profile) or profile.end_time / 1e6
+  return list, headline.real_time(profile) or profile.end_time / 1e6, missing
 end
 
 return threadstacks

@@ -25,7 +25,7 @@ local mt = { __index = methods }
 -- A few bytes of a stream can stand for a stack of thousands of frames. So the work on
 -- a profile is bounded by its size: the frames that a pass over its stacks may visit, the
 -- nodes of a tree, the bytes of text. Each bound has a part for any profile, and a part for
--- each byte of it.
+-- each byte of it. A recording of a live program may be large for this end: its bounds have the first part only.
 local FRAMES_PER_BYTE, NODES_PER_BYTE, TEXT_PER_BYTE = 2^6, 2, 2^9
 
 local UNPLACED_MAX = 0.05	-- Of the CPU time: with more, samples are no measure of it.
@@ -104,7 +104,7 @@ function view.new(profile, options)
     return nil, ("the event '%s' has no waits; %s"):format(event.name,
       other and ("choose --event=%s"):format(other) or "record a profile with the clock offcpu or wall")
   end
-  local size = profile.size
+  local size, is_live = profile.size, profile.room.is_live
   local self = setmetatable({
     profile = profile,
     options = options,
@@ -115,8 +115,8 @@ function view.new(profile, options)
 			  options.symbols),
     filter = filters.new(options),
     shown = 0,		-- Samples that each_joined() has visited last.
-    frame_room = limits.VIEW_FRAMES + FRAMES_PER_BYTE * size,
-    node_room = limits.VIEW_NODES + NODES_PER_BYTE * size,
+    frame_room = is_live and limits.LIVE_FRAMES or limits.VIEW_FRAMES + FRAMES_PER_BYTE * size,
+    node_room = is_live and limits.LIVE_NODES or limits.VIEW_NODES + NODES_PER_BYTE * size,
     text_room = limits.VIEW_TEXT + TEXT_PER_BYTE * size,
     left_out = 0,	-- Samples that there was no room for, at most in a pass.
     kinds = nil, loops = nil,	-- Of the slots, and names of loops: see sysprof.show.loops.
@@ -201,7 +201,9 @@ end
 -- Returns a sentence on samples that were left out, or nil.
 function methods:room_text()
   if self.left_out == 0 then return nil end
-  return limits.sentence("VIEW_FRAMES", self.left_out, self.left_out == 1 and " is" or "s are", self.profile.size)
+  local are = self.left_out == 1 and " is" or "s are"
+  if self.profile.room.is_live then return limits.sentence("LIVE_FRAMES", self.left_out, are) end
+  return limits.sentence("VIEW_FRAMES", self.left_out, are, self.profile.size)
 end
 
 -- A view under filters has shown nothing: describes that in one sentence, with what the profile has instead.
