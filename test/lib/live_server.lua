@@ -46,7 +46,8 @@ local M = { OTHER_USER = 65534 }
 -- What a program sends that would like to speak for the command.
 M.EVIL_JSON = '{"pid":1,"coroutines":0,"states":{},"groups":[]}],"evil":1,"threads":[{"tid":666'
 M.EVIL_TEXT = "1 coroutine of process 1: 1 running\n\nprocess 1: init\n\27[31mred\nthread 1 (root): running\n    a frame\n"
-M.EVIL_MAP = "1000 10 trace 1 app.lua:1\n\27[31m\n2000 10 trace 2 \27]0;title\7\nno address at all\n"
+M.EVIL_MAP = "1000 10 trace 1 app.lua:1\n\27[31m\n2000 10 trace 2 \27]0;title\7\nno address at all\n" ..
+	     "3000 10 " .. ("x"):rep(10000) .. "\n"
 
 -- A profile of this process with n samples of a function.
 function M.profile(name, n)

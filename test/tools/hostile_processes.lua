@@ -44,7 +44,7 @@ do
   err = select(3, try("perf-map " .. pid))
   t.contains(err, ("2 traces written to /tmp/perf-%d.map"):format(pid), "an evil map")
   t.equal(t.read_file(("/tmp/perf-%d.map"):format(pid)),
-	  "1000 10 trace 1 app.lua:1\n2000 10 trace 2 ?]0;title?\n", "an evil map")
+	  "1000 10 trace 1 app.lua:1\n2000 10 trace 2 ?]0;title?\n3000 10 " .. ("x"):rep(4096) .. "...\n", "an evil map")
   os.remove(("/tmp/perf-%d.map"):format(pid))
   server.stop { pid }
 end

@@ -35,7 +35,7 @@ local function lines_of(content)
   for line in content:gmatch("[^\n]+") do
     local addr, size, name = line:match("^(%x+) (%x+) (.+)$")
     if addr and #addr <= DIGITS and #size <= DIGITS then
-      out[#out + 1] = ("%s %s %s\n"):format(addr, size, text.clean(name))
+      out[#out + 1] = ("%s %s %s\n"):format(addr, size, text.short(name, limits.NAME))
       n = n + (name:find("^trace ") and 1 or 0)
     end
   end
