@@ -196,4 +196,11 @@ command("--depth=0", 2, "", "--depth=0 leaves nothing")
 command("--include=", 2, "", "option '--include': expected PATTERN")
 command("--root=", 2, "", "option '--root': expected PATTERN")
 
+do	-- Many stars are one: the text is searched for two pieces only.
+  local searches, name = 0, {}
+  function name.find() searches = searches + 1 return 1, 0 end
+  t.equal(filters.matcher("a" .. ("*"):rep(1000) .. "b")(name), true, "many stars")
+  t.equal(searches, 2, "many stars: searches")
+end
+
 t.finish()

@@ -19,7 +19,7 @@ local mt = { __index = methods }
 -- Returns a function that returns whether a text matches a pattern.
 local function matcher(pattern)
   local at_start, at_end = pattern:sub(1, 1) == "^", #pattern > 1 and pattern:sub(-1) == "$"
-  pattern = pattern:sub(at_start and 2 or 1, at_end and -2 or -1)
+  pattern = pattern:sub(at_start and 2 or 1, at_end and -2 or -1):gsub("%*+", "*")
   local pieces = {}
   for piece in text.parts(pattern, "*") do pieces[#pieces + 1] = piece end
   return function(s)
