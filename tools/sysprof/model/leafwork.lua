@@ -48,7 +48,8 @@ function leafwork.rests(profile, event)
   for i = 1, slots:count() do
     if event.members[slots:event(i)] then
       local what, arg = leafwork.of(profile, i)
-      if leafwork.UNPLACED[what] or what == G.SPF_WORK_UNSEEN and arg == G.SPF_UNSEEN_NO_TICK then n = n + slots:samples(i) end
+      local is_rest = what == G.SPF_WORK_UNSEEN and arg == G.SPF_UNSEEN_NO_TICK
+      if is_rest or leafwork.UNPLACED[what] then n = n + slots:samples(i) end
     end
   end
   return n

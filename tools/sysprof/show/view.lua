@@ -28,12 +28,12 @@ local mt = { __index = methods }
 -- each byte of it. A recording of a live program may be large for this end: its bounds have the first part only.
 local FRAMES_PER_BYTE, NODES_PER_BYTE, TEXT_PER_BYTE = 2^6, 2, 2^9
 
-local UNPLACED_MAX = 0.05	-- Of the CPU time: with more, samples are no measure of it.
+local MUCH_UNPLACED = 0.05	-- Of the CPU time: with more, samples are no measure of it.
 
 -- Returns the option for weights of a view that has none. Time without a place has few samples or none.
 local function default_weight(profile, event)
   local unit = units.of(event.unit)
-  local by_event = unit.varies or unit.is_cpu and leafwork.unplaced_share(profile, event) > UNPLACED_MAX
+  local by_event = unit.varies or unit.is_cpu and leafwork.unplaced_share(profile, event) > MUCH_UNPLACED
   return by_event and "event" or "samples"
 end
 
