@@ -83,6 +83,7 @@ static void program(When when, long nr, uint32_t answer, int out, int in)
   if (write(out, &byte, 1) != 1) _exit(2);
   fcntl(in, F_SETFL, O_NONBLOCK);
   while (read(in, &byte, 1) < 0 && errno == EAGAIN) session_script(L, "work()");
+  if (nr == SYS_unlinkat) lua_close(L);
   _exit(0);
 }
 
@@ -177,6 +178,7 @@ int main(void)
   ATTACK(accept4, ON_ALL, KILL_PROCESS, 1, NOBODY);
   ATTACK(recvmsg, ON_ALL, KILL_PROCESS, 1, 0);
   ATTACK(sendto, ON_ALL, KILL_PROCESS, 1, NOBODY);
+  ATTACK(unlinkat, ON_ALL, KILL_PROCESS, 1, 0); /* lua_close leaves the name. */
   ATTACK(timer_settime, ON_ALL, KILL_PROCESS, 1, 0);
   ATTACK(getppid, ON_ALL, KILL_PROCESS, 1, 1);
   /* It answers with an error. */

@@ -243,7 +243,8 @@ static void live_ended(void)
   for (i = 0; i < LIVESOCK_CLIENTS; i++)
     if (clients[i].until_ms) lj_livemsg_refuse(&clients[i].fd, LIVE_NOVM);
   clients_drop();
-  lj_livesock_close();
+  if (lj_livecalls_problem()) lj_livesock_forget(); /* The name stays. */
+  else lj_livesock_close();
 }
 
 /* -- VMs --------------------------------------------------------------------- */
