@@ -84,6 +84,7 @@ static const char *problem(const char *what, const char *why)
 static const char *folder_open(int n, int *is_taken)
 {
   char path[FOLDER_MAX];
+  const char *why;
   struct stat st;
   int fd;
   sock.nfolder = n;
@@ -92,7 +93,12 @@ static const char *folder_open(int n, int *is_taken)
   if (mkdir(path, 0700) != 0 && errno != EEXIST) return problem("mkdir", strerror(errno));
   fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return problem("open", strerror(errno));
-  if (fstat(fd, &st) != 0 || st.st_uid != geteuid()) {
+  if (fstat(fd, &st) != 0) {
+    why = problem("fstat", strerror(errno));
+    close(fd);
+    return why;
+  }
+  if (st.st_uid != geteuid()) {
     close(fd);
     *is_taken = 1;
     return NULL;
