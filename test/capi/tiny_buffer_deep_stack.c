@@ -25,7 +25,7 @@ int main(void)
   session_run(L, 200);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   samples = session_samples();
-  CHECK_EQ(session_parse(sink.bytes, sink.len, "", &folded), 0);
+  CHECK_EQ(session_parse(sink.bytes, sink.len, "--weight=samples", &folded), 0);
   kept = folded_count(folded, "");
   f = fopen("messages.txt", "r");
   REQUIRE(f != NULL);

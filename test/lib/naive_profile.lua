@@ -197,10 +197,24 @@ local function has_states(case)
   return event_of(case.naive, case.options).parts ~= nil and not case.base
 end
 
--- Returns the weight that the options choose: bytes and real time are shown by themselves.
+-- Returns the share of a CPU time whose places are unknown.
+local function unplaced_share(profile, event)
+  local sum, all = 0, 0
+  for _, s in ipairs(profile.samples) do
+    if counts_for(s, event) then
+      sum, all = sum + (s.is_unplaced and s.weight or 0), all + s.weight
+    end
+  end
+  return all > 0 and sum / all or 0
+end
+
+-- Returns the weight that the options choose: bytes, real time, and CPU time with much of unknown places are shown by
+-- themselves.
 local function weight_of(profile, o)
-  local unit = event_of(profile, o).unit
-  return o.weight or (unit == "bytes" or unit == "ns") and "event" or "samples"
+  local event = event_of(profile, o)
+  local unit = event.unit
+  return o.weight or (unit == "bytes" or unit == "ns" or unit == "us" and unplaced_share(profile, event) > 0.05) and "event"
+    or "samples"
 end
 
 -- Returns a list of { sample, parts, value }, in the order of the stream. all: of all events.
@@ -496,6 +510,7 @@ end
 
 naive.labels_text = labels_text
 naive.by_thread, naive.render, naive.both_rows, naive.plain = by_thread, render, both_rows, plain
+naive.weight_of = weight_of
 naive.counts_for, naive.weight_in, naive.is_off = counts_for, weight_in, is_off
 naive.total_of, naive.has_states = total_of, has_states
 naive.event_of, naive.exact, naive.folded, naive.periods_of = event_of, exact, folded, periods_of

@@ -300,6 +300,7 @@ local function add_samples(w, tid, time)
 	host = sides_of.host, unit = e.unit, in_sum = in_sum(w, e), session = w.session }
       s.runnable = has_leaf(s, G.SPF_WORK_READY)
       s.is_lost = has_leaf(s, G.SPF_WORK_LOST) or has_leaf(s, G.SPF_WORK_UNKEPT)
+      s.is_unplaced = has_leaf(s, G.SPF_WORK_UNKEPT) or has_leaf(s, G.SPF_WORK_OTHERS)
       s.is_many = s.runnable or s.is_lost or has_leaf(s, G.SPF_WORK_SHORT) or has_leaf(s, G.SPF_WORK_OTHERS)
       table.insert(w.samples, s)
       if thing and thing > 0 then

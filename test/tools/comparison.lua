@@ -33,6 +33,21 @@ end
 
 -- -- folded ----------------------------------------------------------------
 
+-- Where much CPU time of one of two has no place, both are weighed by it.
+do
+  local s = B.new():context():event(0, "cpu", G.SPF_UNIT_US, 10000000)
+  s:lfunc(1, 1, "@x", "main"):stack(1, { F.cbound, F.lfunc(1) }):stack(2, { F.work(G.SPF_WORK_OTHERS) })
+  s:sample(1, 0, 4, 0, 10000, 0, {}):sample(2, 0, 1, 0, 60000, 0, {})
+  local short = s:finish()
+  t.equal(t.render(short), "[threads not sampled] 60000\nmain (x:1) 40000\n", "time without a place")
+  t.equal(t.render(short, "folded", { weight = "samples" }), "[threads not sampled] 1\nmain (x:1) 4\n", "its samples")
+  s = B.new():context():event(0, "cpu", G.SPF_UNIT_US, 10000000)
+  s:lfunc(1, 1, "@x", "main"):stack(1, { F.cbound, F.lfunc(1) }):sample(1, 0, 10, 0, 10000, 0, {})
+  local all = s:finish()
+  t.equal(t.render(all), "main (x:1) 10\n", "all time has a place")
+  t.equal(compare("folded", {}, all, short), "[threads not sampled] 60000 0\nmain (x:1) 40000 100000\n", "weighed alike")
+end
+
 t.equal(compare("folded"), "main (x:1);a (x:2) 30 10\nmain (x:1);b (x:3) 20 60\n" ..
 	"main (x:1);b (x:3);c (x:4) 50 30\n", "folded")
 t.equal(compare("folded", { include = { "a (" } }), "main (x:1);a (x:2) 10 10\n",

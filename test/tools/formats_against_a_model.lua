@@ -181,6 +181,7 @@ local function check_comparison(random, what, p, model, base, base_model)
 		       { event = "wall", by = "syscall", weight = "samples" } } do
     o.event, o.limit = o.event or "cpu", 0
     if has_event(model.events, o.event) and has_event(base_model.events, o.event) and random(2) == 1 then
+      if naive.weight_of(model, o) ~= naive.weight_of(base_model, o) then o.weight = "event" end
       naive_formats.check({ reader = p, naive = model, options = o,
 			    what = ("%s, compared, %s"):format(what, text_of(o)),
 			    base = { reader = base, naive = base_model } }, naive_formats.COMPARED)

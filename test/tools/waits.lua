@@ -15,7 +15,7 @@ local F = B.F
 
 local function name_of(what, arg)
   local b = B.new():context():stack(1, { F.work(what, arg) }):sample(1, 0)
-  local out, p = t.render(b:finish())
+  local out, p = t.render(b:finish(), "folded", { weight = "samples" })
   t.equal(p:problem_text(), nil, "problems")
   return (out:gsub(" 1\n$", ""))
 end

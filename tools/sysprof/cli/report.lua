@@ -131,19 +131,13 @@ local function common_events(a, b)
   return "choose an event of both by --event: " .. table.concat(list, ", ")
 end
 
--- Whether two views show the same event. All CPU times are the same, whatever clock measured them.
-local function alike(shown_view, base_view)
-  local e, base = shown_view.event, base_view.event
-  return e.key == base.key or units.of(e.unit).is_cpu and units.of(base.unit).is_cpu
-end
-
--- Says why the values of a view and of its base do not compare, or nil.
+-- Says why the values of a view and of its base do not compare, or nil. All CPU times do, whatever clock measured them.
 local function unlike(shown_view, base_view)
   local e, base = shown_view.event, base_view.event
-  local same_unit = base_view.unit == shown_view.unit
-  if same_unit and alike(shown_view, base_view) then return nil end
+  local unit, base_unit = units.of(e.unit), units.of(base.unit)
+  if e.key == base.key or unit.is_cpu and base_unit.is_cpu then return nil end
   return ("event '%s' and event '%s' %s; %s"):format(base.name, e.name,
-    same_unit and "are different events" or "have different units",
+    unit == base_unit and "are different events" or "have different units",
     common_events(base_view.profile, shown_view.profile))
 end
 
@@ -157,9 +151,6 @@ local function show(say, paths, opt)
   local base_view = shown_view and opt.diff and read(say, { opt.diff }, name_of(opt.diff), opt)
   if not shown_view or (opt.diff and not base_view) then return command.FAILED end
   local base = base_view
-  if base and not opt.weight and base.weight ~= shown_view.weight and alike(shown_view, base) then
-    shown_view, base = shown_view:with({ weight = "event" }), base:with({ weight = "event" })
-  end
   local err = base and unlike(shown_view, base)
   if err then
     say(name_of(opt.diff), ": ", err)

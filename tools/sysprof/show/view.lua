@@ -229,6 +229,9 @@ end
 -- show what has changed since. Values of the base are multiplied by base_scale,
 -- so both have the same sum. What is left of things is compared as it is: it grows.
 function methods:compare_with(base)
+  if self.weight ~= base.weight then	-- By default: one of them has much CPU time without a place.
+    for _, v in ipairs { self, base } do v.weight, v.unit, v.what = choose_weight(v.event, "event") end
+  end
   local function sum(v)
     local total = 0
     v:each_joined(function(_, _, value) total = total + value end)
