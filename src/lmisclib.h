@@ -120,8 +120,8 @@ struct luam_Sysprof_Options {
 			** share, else 0. THREADS_ALL uses the numbers after it. */
   uint8_t flush;                /* LUAM_SYSPROF_FLUSH_*. */
   uint8_t prefer_tick;          /* 1: where timer interrupts at interval would take over
-			   ** 2 % of the time, the clock cpu samples on the kernel's
-			   ** tick. */
+			   ** 2 % of the time, the clock cpu samples at the rate of
+			   ** the kernel's tick. */
   uint8_t gc;                   /* 1: collect garbage before a dump and before the end, if
 			   ** they come from code of the VM or from lua_close. */
   uint8_t backtracer;           /* LUAM_SYSPROF_BACKTRACER_*. */

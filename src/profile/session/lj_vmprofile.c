@@ -511,7 +511,7 @@ static Session *session_of_thread(const Profile *p, int tid)
 /* No sample of this thread may use the tables of the VM while the search for names does. So
 ** this thread's sampler is held from the beginning.
 */
-static int write_out(Profile *p, int (*dump)(Session *, FuncTab *))
+static int write_out(Profile *p, int (*put)(Session *, FuncTab *))
 {
   Session *own = session_of_thread(p, lj_osthread_self()), *s;
   FuncTab *named = NULL;
@@ -524,7 +524,7 @@ static int write_out(Profile *p, int (*dump)(Session *, FuncTab *))
   for (s = profile_first(p); s; s = session_next(s)) {
     int res = EBUSY;
     if (s == own || lj_sampler_holdsoon(&s->sm, DUMP_WAIT_NS)) {
-      res = dump(s, named);
+      res = put(s, named);
       if (s != own) lj_sampler_release(&s->sm);
     }
     if (res) err = res;
