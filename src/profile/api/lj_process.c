@@ -227,7 +227,9 @@ static Job jobs[] = {
 };
 #define JOBS (int)(sizeof(jobs) / sizeof(jobs[0]))
 
-/* A job may use its share of so much time at once. Its first run takes longer. */
+/* A job may use its share of so much time at once. Its first run takes longer, as does the first look
+** at sleepers: it reads the unwind tables of the libraries.
+*/
 #define JOB_CREDIT_NS       200000000
 #define JOB_FIRST_CREDIT_NS 1000000000
 
@@ -263,7 +265,8 @@ static void job_run(Job *job)
   begin_ns = mono_ns();
   if (begin_ns < job->next_ns) return;
   cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-  is_first = job->cpu_ns == 0 || cpu_ns < job->cpu_ns; /* Of this thread. */
+  is_first = job->cpu_ns == 0 || cpu_ns < job->cpu_ns || /* Of this thread. */
+	     (job->at_wake && sleepers_ns == ~(uint64_t)0);
   if (is_first && job->at_wake) others_ns = 0;
   credit_ns = is_first ? JOB_FIRST_CREDIT_NS : JOB_CREDIT_NS;
   if (job->next_ns + credit_ns < begin_ns) job->next_ns = begin_ns - credit_ns;
