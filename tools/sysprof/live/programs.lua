@@ -35,10 +35,12 @@ local function is_its(facts, owner, pid, user)
   return pid == facts.pid and user == owner and (user == facts.user or user == ROOT)
 end
 
--- Tries the sockets of an open folder. Returns a descriptor, or nil and the reason that matters most.
+-- Tries the sockets of an open folder. Returns a descriptor, or nil and the reason that matters most: "denied", "busy",
+-- or "open" if other users may put sockets there.
 local function connect_in(folder, facts)
   local st, worst = files.stat_of(folder), nil
-  if not st or bit.band(st.mode, WRITE_BY_OTHERS) ~= 0 or st.uid ~= facts.user and st.uid ~= ROOT then return nil end
+  if not st or st.uid ~= facts.user and st.uid ~= ROOT then return nil end
+  if bit.band(st.mode, WRITE_BY_OTHERS) ~= 0 then return nil, "open" end
   for i = 1, limits.SOCKET_NAMES do	-- Processes of several namespaces may share a folder.
     local path = ("/proc/self/fd/%d/%d%s"):format(folder, facts.own_pid, i > 1 and "." .. i or "")
     local fd, pid, user = socket.connect(path)
@@ -88,7 +90,7 @@ local function why_none(folders, user)
   return "taken " .. first
 end
 
--- Looks for the socket of a process. Returns a descriptor, or nil and "denied", "busy", "taken UID" or nil. A process
+-- Looks for the socket of a process. Returns a descriptor, or nil and why: as connect_in(), or "taken UID". A process
 -- chooses its root folder, so this may take for ever.
 local function connect(facts)
   local root = facts.folder .. "/root"
@@ -157,7 +159,7 @@ local function connect_all(list)
   refresh(list, begun)
 end
 
--- Connects to a process once more. Returns a descriptor, or nil and "denied", "busy", "late" or nil.
+-- Connects to a process once more. Returns a descriptor, or nil and "late" or why, see connect().
 function programs.connect(facts)
   local program = { facts = facts }
   connect_all({ program })
@@ -198,7 +200,10 @@ local function why_not_live(facts, has, why)
     return ("%s is not live; user %s owns %s, and others have all names to %s.%d: remove them as root, then %s")
 	   :format(name, processes.user_name(tonumber(taker)), folder, folder, limits.FOLDERS_OF_USER, LIVE)
   end
-  if has == "lost" then
+  if has == "lost" and why == "open" then
+    return ("%s is live, but other users may write %s, the folder of its socket; run 'chmod 700 %s'")
+	   :format(name, FOLDER .. facts.user, FOLDER .. facts.user)
+  elseif has == "lost" then
     return ("%s is live, but its socket in %s was removed, perhaps by a cleaner of temporary files; it makes a new " ..
 	    "one within %d s: run the command again then"):format(name, FOLDER .. facts.user, ANEW_SECONDS)
   end
