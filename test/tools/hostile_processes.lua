@@ -51,6 +51,21 @@ end
 
 if not programs.can_be_user(server.OTHER_USER) then programs.finish() end
 
+local function can_mount(what)
+  if shell_status("unshare --mount true 2>/dev/null") == 0 then return true end
+  print(("skipped: %s, which needs mount namespaces"):format(what))
+end
+
+-- Starts a live program of a user, whose /tmp is this folder. Returns its PID.
+local function start_below(folder, user)
+  return programs.spawn(("unshare --mount sh -c 'mount --bind %s /tmp && LUAJIT_SYSPROF=live exec setpriv " ..
+    "--reuid=%d %s -e \"while true do os.getenv(1) end\"' >%s.out 2>&1"):format(folder, user, t.luajit, folder))
+end
+
+local function wait_for_socket(path)
+  t.wait_until(path, function() return shell_status("test -S " .. path) == 0 end)
+end
+
 -- Root's process has a socket at which it began to listen as another user: so does one that took a user's number.
 do
   local pid = server.start("was_another", "server.lua", server.OTHER_USER)
@@ -63,20 +78,15 @@ do
 end
 
 -- All users may write its folder. It has a /tmp of its own, because other tests have their sockets in the real one.
-if shell_status("unshare --mount true 2>/dev/null") == 0 then
+if can_mount("a folder of all users") then
   os.execute("rm -rf all_users; mkdir -m 1777 all_users")
-  local pid = programs.spawn(("unshare --mount sh -c 'mount --bind all_users /tmp && LUAJIT_SYSPROF=live exec " ..
-    "%s -e \"while true do os.getenv(1) end\"' >all_users.out 2>&1"):format(t.luajit))
-  t.wait_until("live in a /tmp of its own", function()
-    return shell_status(("test -S all_users/.luajit-sysprof-0/%d"):format(pid)) == 0
-  end)
+  local pid = start_below("all_users", 0)
+  wait_for_socket("all_users/.luajit-sysprof-0/" .. pid)
   t.equal(try("record --force -d 100ms -o out.bin " .. pid), 0, "a folder of root")
   os.execute("chmod 777 all_users/.luajit-sysprof-0")
   programs.says("record --force -d 100ms -o out.bin " .. pid, 1,
 		"is live, but other users may write /tmp/.luajit-sysprof-0, the folder of its socket; run 'chmod 700 /tmp/")
   server.stop { pid }
-else
-  print("skipped: a folder of all users, which needs mount namespaces")
 end
 
 -- The mapped library has become a pipe, and the program one, too. Not root, so only the paths lead to them.
@@ -105,50 +115,38 @@ print(library.of_all({ { folder = "/proc/%d" } })[1])' ]]):format(t.luajit, t.so
 end
 
 -- Its /tmp is a folder of root.
-if shell_status("unshare --mount true 2>/dev/null") == 0 then
+if can_mount("a /tmp that is a folder of root") then
   os.execute("mkdir -p roots/.luajit-sysprof-65534 && chmod 755 roots && cd roots/.luajit-sysprof-65534 && chown 65534 . && chmod 700 .")
-  local pid = programs.spawn(("unshare --mount sh -c 'mount --bind roots /tmp && LUAJIT_SYSPROF=live exec setpriv " ..
-    "--reuid=65534 %s -e \"while true do os.getenv(1) end\"' >roots.out 2>&1"):format(t.luajit))
-  t.wait_until("live below a folder of root", function()
-    return shell_status("ls roots/.luajit-sysprof-65534/* >/dev/null 2>&1") == 0
-  end)
+  local pid = start_below("roots", server.OTHER_USER)
+  wait_for_socket("roots/.luajit-sysprof-65534/" .. pid)
   programs.says("perf-map " .. pid, 1, "the folder is no temporary folder of the program's user")
   t.equal(shell_status("ls roots/perf-* 2>/dev/null"), 2, "no map in a folder of root")
   server.stop { pid }
-else
-  print("skipped: a /tmp that is a folder of root, which needs mount namespaces")
 end
 
 -- Others have names of its folder, so it takes the next one. Once they have all of them, the message says so.
-if shell_status("unshare --mount true 2>/dev/null") == 0 then
+if can_mount("names that others have") then
   local folder = ".luajit-sysprof-65534"
   os.execute(("rm -rf names; mkdir names; chmod 1777 names; mkdir names/%s; ln -s / names/%s.2"):format(folder, folder))
-  local function start()
-    return programs.spawn(("unshare --mount sh -c 'mount --bind names /tmp && LUAJIT_SYSPROF=live exec setpriv " ..
-      "--reuid=65534 %s -e \"while true do os.getenv(1) end\"' >names.out 2>&1"):format(t.luajit))
-  end
-  local pid = start()
-  t.wait_until("live in a third folder", function()
-    return shell_status(("test -S names/%s.3/%d"):format(folder, pid)) == 0
-  end)
+  local pid = start_below("names", server.OTHER_USER)
+  wait_for_socket(("names/%s.3/%d"):format(folder, pid))
   local status, _, err = try("record -d 100ms --force -o out.bin " .. pid)
   t.equal(status, 0, "a third folder: status: " .. err)
   server.stop { pid }
   os.execute(("rm -rf names/%s.3; for i in 3 4 5 6 7 8 9; do mkdir names/%s.$i; done"):format(folder, folder))
-  pid = start()
+  pid = start_below("names", server.OTHER_USER)
   t.wait_until("no live program", function() return t.content("names.out"):find("\n") end)
   t.contains(t.content("names.out"), ("the folder /tmp/%s: another user owns it, and others have its other names")
 	     :format(folder), "no folder: the program")
   programs.says("record -d 100ms " .. pid, 1, ("user root owns /tmp/%s, and others have all names to /tmp/%s.9: " ..
     "remove them as root, then start it with LUAJIT_SYSPROF=live"):format(folder, folder))
   server.stop { pid }
-else
-  print("skipped: names that others have, which needs mount namespaces")
 end
 
 -- Its /tmp never answers.
 local runner = ("'%s' '%s/test/lib/hung_files.lua' /tmp \"$PWD/ready\" "):format(t.luajit, t.source)
-if shell_status(("unshare --mount true 2>/dev/null && test -c /dev/fuse")) ~= 0 then
+if not can_mount("a file system that never answers") then programs.finish() end
+if shell_status("test -c /dev/fuse") ~= 0 then
   print("skipped: a file system that never answers, which needs /dev/fuse")
   programs.finish()
 end

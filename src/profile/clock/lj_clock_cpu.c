@@ -3,8 +3,9 @@
 ** Context: any thread, not the handler.
 **
 ** Up to the rate of the kernel's tick, task-clock at random times comes first where its interrupts
-** cost little, then ctimer. Above that rate task-clock comes first. If the first is unavailable, the other one follows. itimer is for users who choose it: the kernel
-** keeps it over exec, and its signal ends the new program.
+** cost little, then ctimer. Above that rate task-clock comes first. If the first is unavailable,
+** the other one follows. itimer is for users who choose it: the kernel keeps it over exec, and its
+** signal ends the new program.
 */
 
 #define lj_clock_cpu_c
