@@ -14,9 +14,9 @@ local US, NS = G.SPF_UNIT_US, G.SPF_UNIT_NS
 local MS = 1000000	-- Nanoseconds.
 
 -- Stacks of a session: a wait of f, the same wait by another VM, computing, and what has no stack.
-local WAITS, FOREIGN, RUNS, READY, SHORT, UNSEEN = 1, 2, 3, 4, 5, 6
+local WAITS, FOREIGN, RUNS, READY, SHORT, UNSEEN, OTHERS = 1, 2, 3, 4, 5, 6, 7
 
--- Returns a session as a stream. samples: { stack, milliseconds }, one behind the other.
+-- Returns a session as a stream. samples: { stack, milliseconds }, one behind the other; OTHERS last.
 local function session(number, tid, samples, reason)
   local b = B.new(number):context(tid, 0):meta("clock", "cpu,offcpu"):meta("pid", "7"):meta("wall", "cpu,offcpu")
   b:event(0, "ctimer", US, 5 * MS):event(1, "switch-records", NS, 0, { { G.SPF_FIELD_COUNT, "waits" } })
@@ -24,11 +24,12 @@ local function session(number, tid, samples, reason)
   b:stack(WAITS, { F.lfunc(1, 1), F.work(G.SPF_WORK_WAIT, 1) }):stack(RUNS, { F.lfunc(1, 1) })
   b:stack(FOREIGN, { F.work(G.SPF_WORK_WAIT, 1) }):stack(READY, { F.work(G.SPF_WORK_READY) })
   b:stack(SHORT, { F.work(G.SPF_WORK_SHORT) }):stack(UNSEEN, { F.work(G.SPF_WORK_UNSEEN, reason or 0) })
+  b:stack(OTHERS, { F.work(G.SPF_WORK_OTHERS) })
   local now = 0
   for _, sample in ipairs(samples) do
     now = now + sample[2] * 1000
-    b:context(tid, now)
-    if sample[1] == RUNS then b:sample(RUNS, 0, 1, nil, sample[2] * 1000, 0)
+    b:context(sample[1] == OTHERS and 0 or tid, now)
+    if sample[1] == RUNS or sample[1] == OTHERS then b:sample(sample[1], 0, 1, nil, sample[2] * 1000, 0)
     else b:sample(sample[1], 0, 1, nil, sample[2] * MS, 1, { 1 })
     end
   end
@@ -100,6 +101,24 @@ for reason, text in pairs {
   [G.SPF_UNSEEN_MOVED] = "it went on while its stack was read", [G.SPF_UNSEEN_HIDDEN] = "the kernel hides where it waits",
 } do
   t.equal(shown(threads_of(session(0, 70, { { UNSEEN, 200 } }, reason))[70]), ("no stack: %s; 100 %% waiting"):format(text), text)
+end
+
+-- -- Threads not sampled --------------------------------------------------
+
+for ms, line in pairs { [30] = "\nthreads not sampled: 30 ms on CPU\n", [0.7] = "" } do
+  local threads, real, _, others = threadstacks.of(assert(reader.parse_string(session(0, 70, { { RUNS, 150 }, { OTHERS, ms } }),
+										       { timeline = true })))
+  t.equal(#threads, 1, "threads not sampled are no thread")
+  local dump, parts = { facts = { pid = 7, program = "app" }, threads = threads, real = real, others = others, coroutines = "" }, {}
+  local function write(s) parts[#parts + 1] = s end
+  dumped.render(write, "txt", { dump })
+  local out = table.concat(parts)
+  t.equal(out:match("\nthreads not[^\n]*\n") or "", line, "threads not sampled: " .. out)
+  parts = {}
+  dumped.render(write, "json", { dump })
+  local object = json.decode(table.concat(parts)).processes[1]
+  t.equal(object.not_sampled, ms / 1000, "threads not sampled: JSON")
+  t.equal(#object.threads, 1, "threads not sampled: JSON: threads")
 end
 
 -- -- Coroutines ------------------------------------------------------------

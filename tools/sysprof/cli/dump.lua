@@ -92,9 +92,9 @@ local function plain(facts, sentence)
 end
 
 -- Returns the threads of a process: those of its profile, by the numbers that this namespace has for them, and those
--- without samples; the real time; and which stacks are left out, or nil.
+-- without samples; the real time; which stacks are left out, or nil; and the seconds on CPU of threads not sampled.
 local function threads_of(facts, profile)
-  local sampled, real, missing = threadstacks.of(profile)
+  local sampled, real, missing, others = threadstacks.of(profile)
   local by_tid, list = numbermap.new(), {}
   for _, thread in ipairs(sampled) do by_tid[thread.tid] = thread end
   for _, its in ipairs(processes.threads(facts.pid)) do
@@ -109,7 +109,7 @@ local function threads_of(facts, profile)
   for _, thread in ipairs(sampled) do
     if by_tid[thread.tid] then list[#list + 1] = thread end	-- It has ended.
   end
-  return list, real, missing
+  return list, real, missing, others
 end
 
 -- Returns what keeps a VM of a process from Lua code, by its threads.
@@ -151,7 +151,7 @@ local function dump_of(program, recording, coroutines, left)
   end
   local missing
   if profile then
-    dump.threads, dump.real, missing = threads_of(facts, profile)
+    dump.threads, dump.real, missing, dump.others = threads_of(facts, profile)
     missing = profile:problem_text() or missing
   end
   local problem = recording.problem or err or not profile and "it recorded nothing" or missing

@@ -1,7 +1,7 @@
 ----------------------------------------------------------------------------
 -- Dumps of programs as text and as JSON: stacks of threads, and coroutines.
 --
--- A dump is { facts =, threads =, real =, trouble =, coroutines =, silence = }: threads as of
+-- A dump is { facts =, threads =, real =, others =, trouble =, coroutines =, silence = }: threads as of
 -- sysprof.show.threadstacks, with those of procfs, or nil and the trouble; the VMs' text of coroutines or ""; why that
 -- lacks VMs, or nil.
 ----------------------------------------------------------------------------
@@ -15,6 +15,7 @@ local dumped = {}
 
 local WAITING = "^%[waiting: (.*)%]$"
 local TICKS = 0.012		-- Seconds on CPU that bring a sample, even by the kernel's tick.
+local OTHERS = 0.001		-- Seconds on CPU of threads not sampled that are worth a line.
 local ALL = 0.95		-- Part of a thread's time that a single wait fills.
 
 -- -- States ----------------------------------------------------------------
@@ -99,6 +100,7 @@ local function write_text(write, dump)
     write(("\nthread %.0f (%s): %s\n"):format(thread.tid, name, state_text(thread)))
     write_frames(write, thread.frames or {})
   end
+  if (dump.others or 0) >= OTHERS then write(("\nthreads not sampled: %s on CPU\n"):format(duration(dump.others))) end
   if dump.trouble then
     write(("\nthreads %s: %s\n"):format(dump.threads and "may lack samples" or "unknown", dump.trouble))
   end
@@ -139,7 +141,7 @@ end
 local function write_json(write, dump)
   local facts = dump.facts
   write(('{"pid":%d,"program":%s'):format(facts.pid, str(facts.program)))
-  if dump.real then write((',"seconds":%.6f'):format(dump.real)) end
+  if dump.real then write((',"seconds":%.6f,"not_sampled":%.6f'):format(dump.real, dump.others)) end
   write(',"threads":[')
   for i, thread in ipairs(dump.threads or {}) do write((i > 1 and "," or "") .. "\n " .. thread_json(thread)) end
   write("]")

@@ -88,19 +88,21 @@ end
 --   samplers                           number of VMs that have sampled it
 --   unseen                             seconds of waits without a stack, by the reason
 --   samples                            those with a stack in order of time, { slot =, seconds = }
+-- and the seconds on CPU of threads not sampled, which are of the thread 0.
 local function count(profile)
   local slots, by_tid, list, samplers = profile.slots, numbermap.new(), {}, samplers_of(profile)
   for _, weight, slot in profile.timeline:in_order() do
     local its, unit = slots:thread(slot), units.of(slots:event(slot).unit)
+    local work, reason = leafwork.of(profile, slot)
     local thread = by_tid[its.tid]
     if not thread then
       thread = { tid = its.tid, name = its.name, on = 0, waiting = 0, runnable = 0, lost = 0,
 		 samplers = samplers[its.tid] or 1, unseen = {}, samples = {} }
-      by_tid[its.tid], list[#list + 1] = thread, thread
+      by_tid[its.tid] = thread
+      if work ~= G.SPF_WORK_OTHERS then list[#list + 1] = thread end
     end
     local key, seconds = KEYS[threadstates.of(profile, slot)], weight * (unit.ns or 0) / 1e9
     thread[key] = thread[key] + seconds / thread.samplers
-    local work, reason = leafwork.of(profile, slot)
     if key == "waiting" and HAS_NO_STACK[work] then
       if work == G.SPF_WORK_SHORT then reason = SHORT end
       thread.unseen[reason] = (thread.unseen[reason] or 0) + seconds
@@ -108,7 +110,7 @@ local function count(profile)
       thread.samples[#thread.samples + 1] = { slot = slot, seconds = seconds }
     end
   end
-  return list
+  return list, by_tid[0] and by_tid[0].on or 0
 end
 
 -- Several VMs sample a thread; the one whose code it runs knows its Lua frames.
@@ -136,8 +138,8 @@ end
 
 -- -- API -------------------------------------------------------------------
 
--- Returns the threads of a profile with a timeline, its real time in seconds, and which stacks are left out or nil. A
--- thread has:
+-- Returns the threads of a profile with a timeline, its real time in seconds, which stacks are left out or nil, and the
+-- seconds on CPU of threads not sampled. A thread has:
 --   tid, name                 as in the profile
 --   on, waiting, runnable, lost   seconds in these states
 --   frames                    of its last stack, innermost first: { text =, kind =, file =, line =, module = }
@@ -146,7 +148,8 @@ end
 --   unseen                    why most of its waits have no stack, SPF_UNSEEN_* or "short"
 -- Without a stack, frames is nil.
 function threadstacks.of(profile)
-  local list, wanted, chosen, missing = count(profile), {}, {}, nil
+  local list, others = count(profile)
+  local wanted, chosen, missing = {}, {}, nil
   for _, thread in ipairs(list) do
     for _, sample in ipairs(thread.samples) do wanted[sample.slot] = true end
   end
@@ -167,7 +170,7 @@ function threadstacks.of(profile)
     end
     thread.best = nil
   end
-  return list, headline.real_time(profile) or profile.end_time / 1e6, missing
+  return list, headline.real_time(profile) or profile.end_time / 1e6, missing, others
 end
 
 return threadstacks
