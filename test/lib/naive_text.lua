@@ -216,7 +216,6 @@ end
 
 -- Returns what the report tells of a period. It knows the period of an event if there is one only.
 local function period_text(event, period)
-  if event.left_of then return "; one in " .. value_text(event.unit, period) end
   if event.unit == "us" then return ("; %.6g samples a second asked"):format(1e9 / period) end
   return ("; one in %s%s asked"):format(value_text(event.unit, period), event.unit == "ns" and " ms" or "")
 end

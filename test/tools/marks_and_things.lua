@@ -124,7 +124,7 @@ t.contains(render(p, "top"), "\nlive: the rest     ", "report: the rest")
 
 -- Nothing left has a sample: that bounds the bytes, and is no exact 0.
 local HELD = FIRST + G.SPF_EVENT_HELD
-local NO_SAMPLES, SURE = "no samples: up to %s; one in 1000 B", " with 95 % confidence"
+local NO_SAMPLES, SURE = "no samples: up to %s; one in 1000 B asked", " with 95 % confidence"
 for _, case in ipairs { { 1e6, "2.9 KiB" .. SURE .. " of 976.6 KiB that the VM holds", "973.6 KiB to 976.6 KiB" .. SURE },
 			{ 1000, "1000 B of 1000 B that the VM holds", "0 B to 1000 B" }, { nil, "2.9 KiB" .. SURE } } do
   p = sized({ { FIRST + G.SPF_EVENT_TOTAL, 500 }, case[1] and { HELD, case[1] } or nil })

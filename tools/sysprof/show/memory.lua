@@ -33,7 +33,7 @@ function memory.left_text(e, whole)
   if err then s = ("%s, standard error %s"):format(s, unit.total(err)) end
   if err and e.second then s = s .. ", " .. text.counted(e.second_weight, e.second) end
   if #e.periods == 1 and e.periods[1] > 0 then
-    s = ("%s; one in %s"):format(s, unit.period(e.periods[1]))
+    s = ("%s; one in %s asked"):format(s, unit.period(e.periods[1]))
   end
   return s
 end
