@@ -18,7 +18,8 @@
 #define LOOK_MIN_NS 500000     /* The same, if no wait is due. */
 #define LOOK_MAX_NS 50000000
 #define LOOKS_BUSY  16        /* Looks without a switch; then the next ones come later. */
-#define SCHED_NS    500000000 /* Between two readings of WaitSched. */
+#define SCHED_NS    500000000 /* Between two readings of WaitSched, */
+#define LONG_NS     10000000  /* or if a long wait ends. */
 #define EXACT_PART  64        /* A long wait is as exact as this part of it. */
 #define LATE_PART   20        /* A look may come later by this part of a usual wait. */
 #define USUAL_MEAN  256       /* Waits by which WaitLook.usual_ns follows longer ones. */
@@ -229,12 +230,47 @@ static uint64_t runs_missing(const WaitLook *wl)
   return runs > seen ? runs - seen : 0;
 }
 
-/* Time that the thread was ready after each of its wake-ups. The kernel has only the sum of these
-** and of preemptions, and opening its file takes up to 60 us. So it is read at times. The
-** wake-ups of that time have the same part in it. What was taken from waits too much, or too
-** little, goes to the next ones. wakes, preempted_ns: of the records that are about to be taken.
+/* Learn how long the thread is ready after a wake-up: a mean that forgets. */
+static void learn_ready(WaitLook *wl, int64_t ready_ns, uint64_t wakes, uint64_t now_ns)
+{
+  if (now_ns - wl->mean_since_ns >= SCHED_NS) {
+    wl->mean_ns /= 2;
+    wl->mean_wakes /= 2;
+    wl->mean_since_ns = now_ns;
+  }
+  wl->mean_ns += ready_ns; /* Negative if records come later than the kernel's sum. */
+  wl->mean_wakes += wakes;
+}
+
+/* What a wake-up has until the kernel's sum is read again. What is owed goes to as many as the mean
+** is of.
 */
-static uint64_t ready_of_each(Event *ev, int64_t wakes, int64_t preempted_ns,
+static uint64_t ready_usual(const WaitLook *wl)
+{
+  int64_t ns = wl->mean_ns + wl->owed_ns;
+  return ns > 0 && wl->mean_wakes ? (uint64_t)ns / wl->mean_wakes : 0;
+}
+
+/* May the kernel's sum be read now? For all threads together, long waits bring a reading at most each
+** LONG_NS.
+*/
+static int sched_isdue(const WaitLook *wl, int is_long, uint64_t now_ns)
+{
+  static uint64_t due_ns; /* Under the lock. */
+  if (wl->wakes == 0) return 0;
+  if (now_ns - wl->sched_ns >= SCHED_NS) return 1;
+  if (!is_long || now_ns < due_ns) return 0;
+  due_ns = now_ns + LONG_NS;
+  return 1;
+}
+
+/* Time that the thread was ready after each of its wake-ups. The kernel has only the sum of these
+** and of preemptions, and opening its file takes up to 60 us. So it is read after a long wait, else
+** at times. The wake-ups since the last reading have the same part in it.
+** What was taken from waits too much, or too little, goes to the next ones. wakes, preempted_ns: of
+** the records that are about to be taken. is_long: a wait among them is.
+*/
+static uint64_t ready_of_each(Event *ev, int64_t wakes, int64_t preempted_ns, int is_long,
 			      uint64_t now_ns)
 {
   WaitLook *wl = waitlook_of(ev);
@@ -243,7 +279,7 @@ static uint64_t ready_of_each(Event *ev, int64_t wakes, int64_t preempted_ns,
   wl->wakes += wakes;
   wl->preempted_ns += preempted_ns;
   wl->owed_ns -= preempted_ns;
-  if (now_ns - wl->sched_ns < SCHED_NS || wl->wakes == 0) return wl->each_ns;
+  if (!sched_isdue(wl, is_long, now_ns)) return ready_usual(wl);
   ready_ns = (int64_t)ready_since(ev, &runs);
   wl->owed_ns += ready_ns;
   missing = (int64_t)runs_missing(wl); /* They have their part, too. */
@@ -253,10 +289,10 @@ static uint64_t ready_of_each(Event *ev, int64_t wakes, int64_t preempted_ns,
     wl->has_gap = 1;
     each_ns = mean_ns;
   }
-  wl->each_ns = each_ns > 0 ? (uint64_t)each_ns : 0;
+  learn_ready(wl, ready_ns - wl->preempted_ns, (uint64_t)(wl->wakes + missing), now_ns);
   wl->wakes = wl->preempted_ns = 0;
   wl->sched_ns = now_ns;
-  return wl->each_ns;
+  return each_ns > 0 ? (uint64_t)each_ns : 0;
 }
 
 /* Time without a processor since the last look that no record tells of: real time less CPU time. The
@@ -287,7 +323,8 @@ static void find_loss(Event *ev, int is_told, uint64_t now_ns)
   WaitLook *wl = waitlook_of(ev);
   uint64_t runs, missing, ready_ns = ready_since(ev, &runs);
   wl->owed_ns += (int64_t)ready_ns;
-  if (runs) wl->each_ns = ready_ns / runs; /* Preempted or woken up: records do not tell. */
+  learn_ready(wl, (int64_t)ready_ns, runs,
+	      now_ns); /* Preempted or woken up: records do not tell. */
   wl->wakes = wl->preempted_ns = 0;
   wl->sched_ns = now_ns;
   missing = runs_missing(wl);
@@ -318,20 +355,24 @@ static uint64_t switch_ns(const WaitLook *wl, const WaitSwitch *sw)
 static void take_switches(Event *ev, const WaitSwitch *list, int n, uint64_t now_ns)
 {
   WaitLook *wl = waitlook_of(ev);
-  uint64_t from_ns = wl->begun_ns, each_ns;
+  uint64_t from_ns = wl->begun_ns, each_ns, threshold = waitevent_threshold(&ev->spec);
   int64_t preempted_ns = 0, wakes = 0;
-  int is_off = wl->is_off, preempted = wl->is_preempted, i;
+  int is_off = wl->is_off, preempted = wl->is_preempted, is_long = 0, i;
   for (i = 0; i < n; i++) {
     uint64_t ns = switch_ns(wl, &list[i]);
-    if (list[i].is_in && is_off && preempted) preempted_ns += (int64_t)(ns - from_ns);
-    else if (list[i].is_in && is_off && ns > from_ns) wakes++;
+    if (list[i].is_in && is_off && preempted) {
+      preempted_ns += (int64_t)(ns - from_ns);
+    } else if (list[i].is_in && is_off && ns > from_ns) {
+      wakes++;
+      is_long |= (ns - from_ns >= threshold);
+    }
     wl->ins += list[i].is_in;
     is_off = !list[i].is_in;
     preempted = list[i].preempt;
     from_ns = ns;
     note_run(wl, &list[i]);
   }
-  each_ns = ready_of_each(ev, wakes, preempted_ns, now_ns);
+  each_ns = ready_of_each(ev, wakes, preempted_ns, is_long, now_ns);
   for (i = 0; i < n; i++) {
     uint64_t ns = switch_ns(wl, &list[i]);
     if (!list[i].is_in) wait_begin(wl, ns, list[i].preempt);
@@ -602,7 +643,9 @@ uint64_t lj_waitlook_look(Event *ev, uint64_t now_ns)
 void lj_waitlook_sync(Event *ev)
 {
   WaitLook *wl = waitlook_of(ev);
-  uint64_t now_ns = take_news(ev, mono_ns()), rest;
+  uint64_t now_ns, rest, ready_ns;
+  wl->sched_ns = 0; /* Read it now. */
+  now_ns = take_news(ev, mono_ns());
   if (!wl->is_off && wl->end_ns) {
     wait_begin(wl, now_ns - wl->end_ns, !sleeps_now(ev));
     wl->end_ns = 0;
@@ -615,8 +658,12 @@ void lj_waitlook_sync(Event *ev)
   } else if (rest && now_ns - wl->begun_ns < waitevent_threshold(&ev->spec)) {
     sum_add(wl, &wl->too_short, rest, wl->told_ns == wl->begun_ns);
     wl->told_ns = now_ns;
-  } else if (rest) {
-    append_wait(ev, now_ns, 0);
+  } else if (rest) { /* It makes up for waits before that had too much. */
+    ready_ns = wl->ring.map && wl->owed_ns > 0 ? (uint64_t)wl->owed_ns : 0;
+    if (ready_ns > rest) ready_ns = rest;
+    append_wait(ev, now_ns, ready_ns);
+    if (ready_ns) sum_add(wl, &wl->ready, ready_ns, 0);
+    wl->owed_ns -= (int64_t)ready_ns;
   }
   append_sums(ev, now_ns);
 }
@@ -629,7 +676,7 @@ void lj_waitlook_begin(Event *ev)
   WalkRegs regs;
   WaitPlaceKind place;
   place = lj_waitproc_place(&wl->file, ev->tid, &wl->nr, &regs);
-  wl->looked_ns = wl->summed_ns = wl->sched_ns = now_ns;
+  wl->looked_ns = wl->summed_ns = wl->sched_ns = wl->mean_since_ns = now_ns;
   wl->since_ns = now_ns;
   wl->since_cpu_ns = wl->cpu_ns = thread_ns(ev->tid);
   wl->usual_ns = 2 * waitevent_threshold(&ev->spec);

@@ -60,7 +60,8 @@ typedef struct WaitLook {
   int64_t wakes;        /* Since then. */
   int64_t preempted_ns; /* Since then. */
   int64_t owed_ns;      /* What no wait has been reduced by yet. Without records, too. */
-  uint64_t each_ns;     /* What each wait is reduced by. */
+  int64_t mean_ns;      /* Time ready of so many wake-ups, see learn_ready. */
+  uint64_t mean_wakes, mean_since_ns;
   /* Without records, see take_runs. */
   WaitLeft left;       /* At the last look that found a switch. */
   int64_t ended_waits; /* Less those that have been counted. */
