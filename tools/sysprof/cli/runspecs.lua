@@ -73,15 +73,15 @@ local SPECS = {
   { name = "format", key = "format", arg = "FORMAT", choice = FORMATS, aliases = endings.ALIASES, help = {
     "this format, whatever the ending: " .. table.concat(FORMATS, " ", 1, 4),
     table.concat(FORMATS, " ", 5) } },
-  { name = "event", short = "e", key = "event", arg = "LIST",
+  { name = "event", short = "e", key = "event", arg = "LIST", joined = true,
     brief = "record cpu (default), wall, offcpu, alloc, ...", help = {
     "cpu: CPU time (default); wall: CPU time and waits;",
     "offcpu: waits, and for what, without waking threads;",
     "coroutine-wait: waits of coroutines, and where;",
     "alloc: allocations of memory, and who makes them;",
     "events, such as page-faults or cycles. Separate",
-    "several by commas" } },
-  { name = "clock", key = "clock", start = true, arg = "LIST", help = {
+    "several by commas, or repeat the option" } },
+  { name = "clock", key = "clock", start = true, arg = "LIST", joined = true, help = {
     "the same as --event; beside it, --event names the one",
     "that is shown" } },
   { name = "interval", short = "i", key = "interval", start = true, arg = "MS",
