@@ -391,4 +391,27 @@ ls luajit-sysprof-* 2>/dev/null]]):format(COMMAND, signal))
   t.equal(left, "", "after SIG" .. signal)
 end
 
+-- -- Help ------------------------------------------------------------------
+
+-- The help names each value of an option as it is typed.
+local documented = 0
+local list = { require("sysprof.cli.run"), require("sysprof.cli.record"), require("sysprof.cli.livetop"),
+	       require("sysprof.cli.dump"), require("sysprof.cli.serve"), unpack(require("sysprof.cli.readverbs")) }
+for _, verb in ipairs(list) do
+  for _, spec in ipairs(verb.specs) do
+    local words = {}
+    for word in table.concat(spec.help, " "):gmatch("[%w-]+") do words[word] = true end
+    for _, value in ipairs(spec.choice or {}) do
+      t.ok(words[value], ("%s --help: --%s names the value %s"):format(verb.name, spec.name, value))
+      documented = documented + 1
+    end
+  end
+end
+t.ok(documented > 100, "values in the help: " .. documented)
+prints("report --help", "what the rows are (default: lua)")
+prints("report --help", "at most N rows (default 25, 0: all)")
+prints("diff --help", "Default: event")
+prints("report --help", "Default: event for bytes and real time, and for CPU time")
+prints("run --help", "Default: event for bytes and real time, and for CPU time")
+
 t.finish()

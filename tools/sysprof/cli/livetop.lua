@@ -37,8 +37,8 @@ local SPECS = targets.specs({
     "record for the time of --duration, print one table and",
     "end; the default if the output is no terminal" } },
   { name = "by", key = "by", arg = "WHAT", choice = TABLES, help = {
-    "the first table: Lua functions (lua), lines, threads,",
-    "states of the VM (vmstate) or labels" } },
+    ("the first table: %s;"):format(table.concat(TABLES, ", ")),
+    ("%s (default): Lua functions; vmstate: states of VMs"):format(TABLES[1]) } },
 }, runspecs.of(
   { "event", "interval", "hz", "duration", "period", "all_threads", "backtracer", "jitter", "help", "version" },
   { duration = { brief = "renew the screen after 500ms, 5s; default 1s", help = {

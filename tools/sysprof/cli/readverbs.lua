@@ -18,6 +18,7 @@ local viewspecs = require("sysprof.cli.viewspecs")
 
 local PROGRAM = "luajit-sysprof"
 local LIMIT = 25	-- Rows of a table that fits a screen, with its head.
+local BY = "lua"	-- Rows of a table.
 local EMPTY_BYTES = 2^20	-- Bytes of a profile without samples.
 
 local CODES = [[
@@ -52,7 +53,9 @@ end
 -- -- Tables, pictures, files of other tools --------------------------------
 
 add {
-  name = "report", line = "show a table of the hottest functions", specs = viewspecs.without {},
+  name = "report", line = "show a table of the hottest functions",
+  specs = viewspecs.with(viewspecs.without {}, {
+    by = { help = viewspecs.rows_help(BY) }, limit = { help = viewspecs.limit_help(LIMIT) } }),
   intro = "Prints a table of the Lua functions of profiles. --by=function shows C functions, too.\n" ..
 	  "FILE \"-\" is standard input; several profiles are added up.",
   example = "--by=line app.bin",
@@ -60,7 +63,7 @@ add {
     local missing = default_file(rest)
     if missing then return this.usage_error(missing) end
     opt.brief, opt.limit = true, opt.limit or LIMIT
-    return report.show(this, opt, rest, "top", "lua")
+    return report.show(this, opt, rest, "top", BY)
   end,
 }
 
@@ -141,7 +144,9 @@ add {
 
 add {
   name = "diff", line = "compare two profiles", arguments = "[options] BASE FILE",
-  specs = viewspecs.without { "annotate", "diff" },
+  specs = viewspecs.with(viewspecs.without { "annotate", "diff" }, {
+    by = { help = viewspecs.rows_help(BY) }, limit = { help = viewspecs.limit_help(LIMIT) },
+    weight = { help = viewspecs.weight_help("Default: event, which has amounts before and after") } }),
   intro = "Compares the profile FILE with BASE: what became faster, and what slower.",
   example = "before.bin after.bin",
   main = function(this, opt, rest)
@@ -149,8 +154,8 @@ add {
       return this.usage_error(("expected two profiles, BASE and FILE, got %d"):format(#rest))
     end
     opt.diff, opt.limit, opt.brief = table.remove(rest, 1), opt.limit or LIMIT, true
-    opt.weight = opt.weight or "event"	-- Times, not samples.
-    return report.show(this, opt, rest, "top", "lua")
+    opt.weight = opt.weight or "event"	-- Numbers of samples depend on the rate.
+    return report.show(this, opt, rest, "top", BY)
   end,
 }
 

@@ -3,6 +3,7 @@
 ----------------------------------------------------------------------------
 
 local endings = require("sysprof.cli.endings")
+local viewspecs = require("sysprof.cli.viewspecs")
 
 local OUTPUT = "sysprof.bin"
 local LIMIT = 60	-- Rows of a table.
@@ -115,7 +116,8 @@ local SPECS = {
     "who writes the profile: thread (default), once a",
     "second; vm: the program stays single-threaded" } },
   { name = "backtracer", key = "backtracer", start = true, arg = "NAME", choice = { "own", "libunwind" }, help = {
-    "libunwind: also walk C code that has .debug_frame only" } },
+    "own (default); libunwind: also walk C code that has",
+    ".debug_frame only" } },
   { name = "force", key = "force", start = true, help = {
     "overwrite a FILE that sysprof did not write" } },
   { name = "follow", key = "follow", start = true, help = {
@@ -124,12 +126,7 @@ local SPECS = {
   { name = "jitter", key = "jitter", start = true, help = { "vary the interval at random" } },
   { name = "mode", key = "mode", start = true, arg = "MODE", choice = { "C", "L" }, help = {
     "C: whole stacks (default), L: their innermost frames" } },
-  { name = "weight", key = "weight", arg = "UNIT",
-    choice = { "samples", "event", "cpu", "bytes", "objects", "waits" }, help = {
-    "samples: count samples (default); event: sum their",
-    "weights, such as CPU time, bytes (default for alloc);",
-    "cpu, bytes: the same; objects (of alloc), waits (of",
-    "offcpu and coroutine-wait): count them" } },
+  setmetatable({ others = false }, { __index = viewspecs.WEIGHT }),
   { name = "lines", key = "lines", brief = "name Lua frames by their current lines",
     help = { "name Lua frames by their current lines" } },
   { name = "traces", key = "traces", help = { "show compiled code as [trace N]" } },
@@ -146,16 +143,14 @@ local SPECS = {
 
 local runspecs = { SPECS = SPECS, OUTPUT = OUTPUT, LIMIT = LIMIT }
 
--- Returns the specifications with some keys. texts: by key, the help that differs.
+-- Returns the specifications with some keys. texts: by key, the fields that differ.
 function runspecs.of(keys, texts)
   local wanted, list = {}, {}
   for _, key in ipairs(keys) do wanted[key] = true end
   for _, spec in ipairs(SPECS) do
-    if wanted[spec.key] then
-      list[#list + 1] = texts[spec.key] and setmetatable(texts[spec.key], { __index = spec }) or spec
-    end
+    if wanted[spec.key] then list[#list + 1] = spec end
   end
-  return list
+  return viewspecs.with(list, texts)
 end
 
 return runspecs

@@ -28,6 +28,45 @@ local function to_label(s)
   return nil, "KEY=VALUE"
 end
 
+-- What the rows of a table may be.
+local ROWS = {
+  { "lua", "Lua functions, with what they call in C" },
+  { "function", "functions of Lua, of C and of the VM" },
+  { "line", "lines" },
+  { "module", "source files, programs and libraries" },
+  { "vmstate", "states of the VM" },
+  { "thread", "threads" },
+  { "type", "types of allocations" },
+  { "age", "ages of what is live, in cycles of the collector" },
+  { "syscall", "system calls that threads wait in" },
+}
+local ROW_NAMES = {}
+for i, row in ipairs(ROWS) do ROW_NAMES[i] = row[1] end
+
+-- Returns the help of --by with a default.
+local function rows_help(default)
+  local lines = { ("top: what the rows are (default: %s)"):format(default) }
+  for i, row in ipairs(ROWS) do lines[i + 1] = ("%s: %s"):format(row[1], row[2]) end
+  return lines
+end
+
+-- Returns the help of --limit with a default.
+local function limit_help(default)
+  return { ("top: show at most N rows (default %d, 0: all)"):format(default) }
+end
+
+-- Returns the help of --weight with lines on its default.
+local function weight_help(...)
+  return { "samples: count samples; event: sum their weights, such",
+	   "as CPU time or bytes; cpu, bytes: the same; objects (of",
+	   "alloc), waits (of offcpu and coroutine-wait): count them.", ... }
+end
+
+local WEIGHT = { name = "weight", key = "weight", arg = "UNIT",
+  choice = { "samples", "event", "cpu", "bytes", "objects", "waits" }, others = true, help = weight_help(
+  "Default: event for bytes and real time, and for CPU time",
+  "if over 5 % of it has no place; else samples") }
+
 local SPECS = {
   { name = "format", key = "format", arg = "FORMAT", choice = endings.FORMATS, aliases = endings.ALIASES,
     brief = "folded, top, tree, flamegraph, svg, pprof, ...", help = {
@@ -52,23 +91,13 @@ local SPECS = {
     brief = "show this event: cpu, offcpu, alloc, ...", help = {
     "samples of this event or clock only (default: the first one)" } },
   { name = "clock", key = "event", arg = "NAME", help = { "the same as --event" } },
-  { name = "weight", key = "weight", arg = "UNIT",
-    choice = { "samples", "event", "cpu", "bytes", "objects", "waits" }, others = true, help = {
-    "samples: count samples (default); event: sum their weights,",
-    "such as CPU time or bytes (default for bytes); cpu, bytes:",
-    "the same; or what else the event counts, such as objects" } },
+  WEIGHT,
   { name = "lines", key = "lines", brief = "name Lua frames by their current lines", help = {
     "name Lua frames by their current lines, not their functions" } },
   { name = "traces", key = "traces", help = {
     "show compiled code as frames [trace N] and [trace N loop]" } },
-  { name = "by", key = "by", arg = "WHAT",
-    brief = "rows are lua, function, line, module, thread, ...",
-    choice = { "lua", "function", "line", "module", "vmstate", "thread", "type", "age", "syscall" }, help = {
-    "top: rows are functions (default), Lua functions with",
-    "what they call in C (lua), lines, modules, states of the",
-    "VM, threads, types of allocations, ages of what is live",
-    "in cycles of the collector, or system calls that threads",
-    "wait in" } },
+  { name = "by", key = "by", arg = "WHAT", choice = ROW_NAMES,
+    brief = "rows are lua, function, line, module, thread, ...", help = rows_help("function") },
   { name = "blocking", key = "blocking",
     brief = "only waits that block an event loop", help = {
     "only waits that block an event loop or other Lua code,",
@@ -110,8 +139,8 @@ local SPECS = {
     "also look for symbols of C code in files in DIR" } },
   { name = "no-demangle", key = "no_demangle", help = {
     "keep names of C++ and Rust mangled" } },
-  { name = "limit", key = "limit", arg = "N", number = true, brief = "at most N rows, 0: all", help = {
-    ("top: show at most N rows (default %d, 0: all)"):format(TOP_LIMIT) } },
+  { name = "limit", key = "limit", arg = "N", number = true, brief = "at most N rows, 0: all",
+    help = limit_help(TOP_LIMIT) },
   { name = "title", key = "title", arg = "TEXT", help = {
     "title of a flame graph, name of a profile" } },
   { name = "help", short = "h", key = "help", brief = "this; --help shows all options",
@@ -119,7 +148,8 @@ local SPECS = {
   { name = "version", key = "version", help = { "show the versions of sysprof and LuaJIT" } },
 }
 
-local viewspecs = { SPECS = SPECS, TOP_LIMIT = TOP_LIMIT }
+local viewspecs = { SPECS = SPECS, WEIGHT = WEIGHT, TOP_LIMIT = TOP_LIMIT,
+		    rows_help = rows_help, limit_help = limit_help, weight_help = weight_help }
 
 -- Returns the specifications without some, given by a list of keys.
 function viewspecs.without(keys)
@@ -141,17 +171,20 @@ function viewspecs.of(keys)
   return list
 end
 
--- Returns specifications whose output has one format only.
-function viewspecs.with_ending(specs, ending)
+-- Returns specifications in which some have other fields. others: by key, these fields.
+function viewspecs.with(specs, others)
   local list = {}
-  for i, spec in ipairs(specs) do list[i] = spec end
-  for i, spec in ipairs(list) do
-    if spec.key == "output" then
-      local text = "write to FILE" .. ending
-      list[i] = setmetatable({ brief = text, help = { text .. "; \"-\" is standard output" } }, { __index = spec })
-    end
+  for i, spec in ipairs(specs) do
+    local its = others[spec.key]
+    list[i] = its and setmetatable(its, { __index = spec }) or spec
   end
   return list
+end
+
+-- Returns specifications whose output has one format only.
+function viewspecs.with_ending(specs, ending)
+  local text = "write to FILE" .. ending
+  return viewspecs.with(specs, { output = { brief = text, help = { text .. "; \"-\" is standard output" } } })
 end
 
 return viewspecs
