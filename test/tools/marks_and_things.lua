@@ -5,6 +5,7 @@ local B = require("stream_builder")
 local G = require("sysprof.grammar")
 local events = require("sysprof.events")
 local json = require("json_decode")
+local memory = require("sysprof.show.memory")
 local reader = require("sysprof.reader")
 local view = require("sysprof.view")
 local uleb = B.uleb
@@ -137,6 +138,27 @@ for _, case in ipairs { { 1e6, "2.9 KiB" .. SURE .. " of 976.6 KiB that the VM h
   local e = json.decode(render(p, "json")).events[2]
   t.equal(("%s %s"):format(e.standard_error, e.at_most), "nil 3000", "no samples: json")
 end
+
+-- A comparison tells how sure each side is, and what the VMs hold. Without samples it tells no change.
+local function compared(before, after)
+  local options = { event = "live", weight = "event", brief = true, by = "lua" }
+  local v, out = view.new(after, options), {}
+  v:compare_with(view.new(before, options))
+  require("sysprof.top").render(v, function(s) out[#out + 1] = s end)
+  return table.concat(out):gsub("\n +", " ")
+end
+local some, none = sized({ { HELD, 1e6 } }, 500), sized({ { HELD, 2e6 }, { FIRST + G.SPF_EVENT_TOTAL, 500 } })
+local error_text = memory.left_text(events.choose(some, "live"), true)
+t.contains(error_text, ", standard error ", "the error")
+local shown = compared(some, none)
+t.contains(shown, "\nsampled   1.2 KiB before, no samples after\n", "no samples after")
+t.contains(shown, "\nbefore    " .. error_text .. "\n", "error before")
+t.contains(shown, "\nafter     " .. NO_SAMPLES:format("2.9 KiB" .. SURE .. " of 1.9 MiB that the VM holds") .. "\n", "most after")
+t.contains(shown, "\nheld      976.6 KiB before, 1.9 MiB after: 100.0% more\n", "what the VMs hold")
+t.contains(compared(none, some), "\nsampled   no samples before, 1.2 KiB after\n", "no samples before")
+t.contains(compared(none, none), "\nsampled   no samples before, no samples after\n", "no samples at all")
+t.contains(compared(some, some), "\nsampled   1.2 KiB before, 1.2 KiB after: the same\n", "samples of both")
+t.ok(not compared(some, sized({}, 500)):find("\nheld"), "not known what the VM holds")
 
 t.equal(things(sized({ period = 1 }, 500, 1, 3)), "3 0 0, 3: 504, 3", "the period 1")
 b = B.new():context(7, 0):meta("clock", "alloc"):event(0, "alloc", G.SPF_UNIT_BYTES, 1000, SIZED)

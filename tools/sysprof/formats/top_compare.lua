@@ -10,6 +10,7 @@ local rows = require("sysprof.formats.rows")
 local selfreport = require("sysprof.show.selfreport")
 local sort = require("sysprof.base.sort")
 local text = require("sysprof.base.text")
+local units = require("sysprof.model.units")
 
 local NAMED = 5		-- Functions that are named as gone, and as new.
 local SMALL = 0.005	-- Part of the larger profile that a gone or new function has at least.
@@ -89,6 +90,23 @@ local function change_text(before, after, value)
   return ("%s: %.1f%% %s"):format(s, math.abs(percent), percent < 0 and "less" or "more")
 end
 
+-- Without samples, what is left is unknown: no change is known, either.
+local function sampled_text(view, list)
+  local function value(v) return view:amount_text(v) end
+  if not view:compares_amounts() or list.base_sum > 0 and list.sum > 0 then
+    return change_text(list.base_sum, list.sum, value)
+  end
+  local function known(v) return v > 0 and value(v) or "no samples" end
+  return ("%s before, %s after"):format(known(list.base_sum), known(list.sum))
+end
+
+-- Returns the change of what the VMs hold, which is exact; nil if it is not known.
+local function held_text(view)
+  local before, after = view.base.event.total, view.event.total
+  if not (before and after and view.base.profile.whole and view.profile.whole) then return nil end
+  return change_text(before, after, units.of(view.event.unit).total)
+end
+
 -- Names the largest rows that only one profile has.
 local function only_text(view, list, has, lacks)
   local found = {}
@@ -116,13 +134,21 @@ local function write_head(view, list, write)
   local function both(label, before, after)
     put(label, before and after and change_text(before, after, seconds))
   end
-  for _, line in ipairs(headline.short(base, view.options.base_title or "", "base")) do put(line[1], line[2]) end
-  for _, line in ipairs(headline.short(profile, view.options.title or "", "profile")) do put(line[1], line[2]) end
+  local function put_all(lines)
+    for _, line in ipairs(lines) do put(line[1], line[2]) end
+  end
+  put_all(headline.short(base, view.options.base_title or "", "base"))
+  put_all(headline.short(profile, view.options.title or "", "profile"))
   both("real time", headline.real_time(base), headline.real_time(profile))
   both("CPU time", selfreport.cpu_time(base), selfreport.cpu_time(profile))
   local name, base_name = text.clean(view.event.name), text.clean(view.base.event.name)
   put("event", name == base_name and name or ("%s before, %s after"):format(base_name, name))
-  put("sampled", change_text(list.base_sum, list.sum, function(v) return view:amount_text(v) end))
+  put("sampled", sampled_text(view, list))
+  if view:compares_amounts() then
+    put_all(headline.event(base, view.base.event, "before"))
+    put_all(headline.event(profile, view.event, "after"))
+    put("held", held_text(view))
+  end
   put("gone", only_text(view, list, "base_total", "total"))
   put("new", only_text(view, list, "total", "base_total"))
   write("\n")

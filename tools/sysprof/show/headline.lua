@@ -181,6 +181,13 @@ function headline.short(profile, name, label)
   return list
 end
 
+-- Returns lines on an event of a profile, as short().
+function headline.event(profile, e, label)
+  local list = {}
+  wrap(list, label, selfreport.event_text(profile, e))
+  return list
+end
+
 -- Returns the cost of the profiler: in the sampled threads, and in its own one. "" if it is not known.
 local function cost_text(profile)
   local parts, share, own = {}, selfreport.handler_share(profile), selfreport.thread_ms(profile)
