@@ -105,8 +105,19 @@ for stack, expected in pairs {
 end
 for _ in pairs(got) do count = count - 1 end
 t.equal(count, 0, "page: number of frames")
+-- Pictures name the base, and say what they compare.
+local SHARES = "larger share, the same share, smaller share"
+local options = { title = "b.bin", base_title = "a<\27.bin" }
+t.equal(table.concat(data.changes, ", "), SHARES, "page: legend")
+data = json.decode(compare("flamegraph", options):match('id="data">\n(.-)\n</script>'))
+t.equal(data.base, "a<?.bin", "page: name of the base")
+local picture = compare("svg", options)
+t.contains(picture, "samples, compared with a&lt;?.bin</text>", "svg: name of the base")
+for words in SHARES:gmatch("[^,]+") do t.contains(picture, ">" .. words:match("^ *(.*)") .. "</text>", "svg: legend") end
+t.ok(not picture:find(">less<") and not picture:find("more than before"), "svg: no amounts")
 data = json.decode(t.render(AFTER, "flamegraph"):match('id="data">\n(.-)\n</script>'))
 t.equal(data.diff, false, "page: no comparison")
+t.equal(data.changes or data.base, nil, "page: no legend of a comparison")
 
 -- -- Command ---------------------------------------------------------------
 

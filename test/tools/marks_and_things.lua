@@ -140,11 +140,11 @@ for _, case in ipairs { { 1e6, "2.9 KiB" .. SURE .. " of 976.6 KiB that the VM h
 end
 
 -- A comparison tells how sure each side is, and what the VMs hold. Without samples it tells no change.
-local function compared(before, after)
+local function compared(before, after, format)
   local options = { event = "live", weight = "event", brief = true, by = "lua" }
   local v, out = view.new(after, options), {}
   v:compare_with(view.new(before, options))
-  require("sysprof.top").render(v, function(s) out[#out + 1] = s end)
+  require("sysprof." .. (format or "top")).render(v, function(s) out[#out + 1] = s end)
   return table.concat(out):gsub("\n +", " ")
 end
 local some, none = sized({ { HELD, 1e6 } }, 500), sized({ { HELD, 2e6 }, { FIRST + G.SPF_EVENT_TOTAL, 500 } })
@@ -158,6 +158,7 @@ t.contains(shown, "\nheld      976.6 KiB before, 1.9 MiB after: 100.0% more\n", 
 t.contains(compared(none, some), "\nsampled   no samples before, 1.2 KiB after\n", "no samples before")
 t.contains(compared(none, none), "\nsampled   no samples before, no samples after\n", "no samples at all")
 t.contains(compared(some, some), "\nsampled   1.2 KiB before, 1.2 KiB after: the same\n", "samples of both")
+t.contains(compared(some, some, "svg"), ">more than before</text>", "a picture of amounts")
 t.ok(not compared(some, sized({}, 500)):find("\nheld"), "not known what the VM holds")
 
 t.equal(things(sized({ period = 1 }, 500, 1, 3)), "3 0 0, 3: 504, 3", "the period 1")

@@ -113,6 +113,10 @@ local function write_data(view, write)
   write(('{"unit":"%s","event":%s,"diff":%s,"amounts":%s,"states":%s,\n'):format(view.unit.name,
     text.json(view.what), tostring(view.base ~= nil), tostring(view:compares_amounts()),
     tostring(view:has_states())))
+  if view.base then
+    write(('"base":%s,\n"changes":["%s"],\n'):format(text.json(view:base_name()),
+      table.concat(view:change_texts(), '","')))
+  end
   if view:has_states() and view.profile.activity then write_threads(view, write) end
   write_list(write, "names", names)
   write(",\n")

@@ -111,8 +111,7 @@ function legend() {
   const isDark = dark.matches, present = new Set(data.kinds);
   if (data.diff) {
     const gone = state.now ? [] : [[palette.stripes(isDark), "gone"]];
-    tips.legend([[palette.changed(1, isDark), "more than before"], [palette.changed(0, isDark), "the same"],
-                 [palette.changed(-1, isDark), "less"], ...gone]);
+    tips.legend(data.changes.map((text, i) => [palette.changed(1 - i, isDark), text]).concat(gone));
     return;
   }
   const kinds = byState() ? data.threads ? [ON, palette.RUNNABLE, OFF] : [ON, OFF] :
@@ -157,7 +156,7 @@ function become(next) {
   state = { ...state, zoom: trees.pathOf(tree, zoom) };
   for (const id of ["icicle", "reverse", "kinds", "fold"]) setPressed(id, state[id]);
   setPressed("gone", !state.now);
-  $("total").textContent = valueText(forward.total[0]);
+  $("total").textContent = valueText(forward.total[0]) + (data.diff ? ", compared with " + data.base : "");
   if (document.activeElement !== $("search")) $("search").value = state.query;
   showHidden();
   legend();

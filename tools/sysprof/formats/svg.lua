@@ -144,8 +144,8 @@ end
 local function write_legend(view, write)
   local items = {}
   if view.base then
-    items = { { "url(#gone)", "gone" }, { changed(-1), "less" }, { changed(0), "the same" },
-	      { changed(1), "more than before" } }
+    local grew, same, shrank = unpack(view:change_texts())
+    items = { { "url(#gone)", "gone" }, { changed(-1), shrank }, { changed(0), same }, { changed(1), grew } }
   elseif view:has_states() then
     items = { { colour("off", ""), "off CPU" }, { colour("on", ""), "on CPU" } }
   end
@@ -169,6 +169,7 @@ function svg.render(view, write)
   if view.base then write(HATCHED) end
   write(('<rect width="%d" height="%d" fill="#fff"/>\n'):format(WIDTH, height))
   local shown = ("%s: %s"):format(text.clean(view.event.name), view:amount_text(calls.list[0].total))
+  if view.base then shown = ("%s, compared with %s"):format(shown, view:base_name()) end
   write(('<text class="title" x="%d" y="21">%s</text>\n<text x="%d" y="36">%s</text>\n'):format(MARGIN, title, MARGIN,
     text.html(shown)))
   write_legend(view, write)

@@ -248,6 +248,17 @@ function methods:compares_amounts()
   return self.event.of ~= nil
 end
 
+-- Returns what a comparison shows of a part: it grew, is the same, or shrank.
+function methods:change_texts()
+  if self:compares_amounts() then return { "more than before", "the same", "less" } end
+  return { "larger share", "the same share", "smaller share" }
+end
+
+-- Returns the name of the base of a comparison.
+function methods:base_name()
+  return text.clean(self.options.base_title or "the base")
+end
+
 -- Calls visit(names, n, value) for each distinct sample of the base, with names
 -- of this view, without compiled ones.
 function methods:each_of_base(visit)
