@@ -67,6 +67,26 @@ for word, meant in pairs {
 } do
   says(word .. " x.lua", 2, ("expected a verb, got '%s'; did you mean 'luajit-sysprof %s'?"):format(word, meant))
 end
+says("script a.bin", 2, "got 'script'; did you mean 'luajit-sysprof report a.bin'?")
+says("profile a.bin --lines", 2, "did you mean 'luajit-sysprof report a.bin --lines'?")
+says("run a.bin", 1, "a.bin is a profile; expected a Lua script. 'luajit-sysprof report a.bin' shows it\n")
+says("tree a.bin", 2, "got 'tree'; did you mean 'luajit-sysprof report --format=tree a.bin'?")
+says("peek a.bin", 2, "got 'peek'; did you mean 'luajit-sysprof report --format=tree a.bin'?")
+says("ps aux", 2, "luajit-sysprof: expected no argument, got 'aux'; see 'luajit-sysprof ps --help'\n")
+says("ps 7", 2, "got '7'; did you mean 'luajit-sysprof record 7'?")
+t.write_file("verbs/srv.pid", " 4711\n")
+t.write_file("verbs/two.pid", "4711 4712\n")
+for _, verb in ipairs { "record", "top", "dump", "stop", "perf-map", "serve" } do
+  says(verb .. " srv.pid", 2, ("expected a PID, got 'srv.pid', which holds 4711; did you mean 'luajit-sysprof %s 4711'?")
+			      :format(verb))
+end
+says("record two.pid", 2, "did you mean 'luajit-sysprof record --name=two.pid'?")
+says("serve --port=80 7", 2, "unknown option '--port=80'; did you mean '--listen=:PORT'? See")
+says("flame --reverse a.bin", 2, "unknown option '--reverse'; the key r of the page merges stacks from their leaves; see")
+for _, option in ipairs { "--inverted", "--icicle" } do
+  says("flame " .. option .. " a.bin", 2, option .. "'; the key i of the page puts the root at the top; see")
+end
+says("dump --reverse 7", 2, "unknown option '--reverse'; see")
 says("-d 10 -f out.html 1234", 2, "did you mean 'luajit-sysprof record -d 10 -o out.html 1234'?")
 says("-F 1000", 2, "did you mean 'luajit-sysprof run -F 1000'?")
 says("record -- luajit x.lua 7 'a b'", 2, "got 'luajit'; did you mean 'luajit-sysprof run x.lua 7 'a b''?")

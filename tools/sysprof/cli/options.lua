@@ -36,6 +36,14 @@ local HINTS = {
   ["-t"] = "--threads samples all threads; --by=thread and --thread=NAME show them",
 }
 HINTS["--pid"] = HINTS["-p"]
+
+-- The same of commands that write pages: what a key of the page does.
+local PAGE_HINTS = {
+  ["--reverse"] = "the key r of the page merges stacks from their leaves",
+  ["--icicle"] = "the key i of the page puts the root at the top",
+}
+PAGE_HINTS["--inverted"] = PAGE_HINTS["--icicle"]
+
 local BARE = "a PID needs no option"	-- Where verbs are for programs.
 
 -- What other tools call our options. 'top -n 1' ends after one table.
@@ -44,6 +52,7 @@ local MEANT = {
   r = "hz", rate = "hz", freq = "hz", frequency = "hz", seconds = "duration", time = "duration",
   focus = "include", match = "include", ignore = "exclude", base = "diff", diff_base = "diff",
   ["all-threads"] = "threads", subprocesses = "fork", children = "fork", file = "output",
+  port = "listen=:PORT", http = "listen=:PORT",
   b = "once", batch = "once", delay = "duration",
 }
 
@@ -122,12 +131,13 @@ local function unknown(specs, a, shown)
   local names, hint, format = {}, HINTS[shown], find(specs, "name", "format")
   for _, spec in ipairs(specs) do names[#names + 1] = spec.name end
   local word = a:match("^%-*([^=]*)")
+  if format and has(format.choice, "flamegraph") then hint = hint or PAGE_HINTS[shown] end
   if hint == HINTS["-p"] and find(specs, "name", "children") then hint = BARE end
   if format and (has(format.choice, word) or (format.aliases or {})[word]) then
     hint = ("did you mean '--format=%s'?"):format(word)
   end
   for meant in (MEANT[shown:match("[^-].*") or ""] or ""):gmatch("%S+") do
-    if find(specs, "name", meant) then
+    if find(specs, "name", meant:match("^[^=]+")) then
       hint = ("did you mean '--%s'?"):format(meant)
       break
     end

@@ -76,8 +76,9 @@ end
 
 function verb.main(this, _, rest)
   if #rest > 0 then
-    return this.usage_error(("expected no argument, got '%s'; did you mean 'luajit-sysprof record %s'?")
-			    :format(rest[1], rest[1]))
+    local pid = rest[1]:match("^%d+$")
+    return this.usage_error(("expected no argument, got '%s'%s"):format(rest[1],
+      pid and ("; did you mean 'luajit-sysprof record %s'?"):format(pid) or ""))
   end
   local live, others = programs.find()
   local rows, problems = rows_of(live)

@@ -40,6 +40,9 @@ local function wrong_script(rest)
   if not file then return "cannot open " .. err end
   local head = file:read(HEAD)
   file:close()
+  if reader.is_profile(script) then
+    return ("%s is a profile; expected a Lua script. 'luajit-sysprof report %s' shows it"):format(script, script)
+  end
   if head == ELF then
     return ("%s is a program; expected a Lua script. A program on this LuaJIT is profiled by " ..
 	    "'LUAJIT_SYSPROF=on %s'"):format(script, script)

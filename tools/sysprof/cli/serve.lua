@@ -71,6 +71,8 @@ local function wrong_arguments(opt, rest)
   if rest[1]:find("^[^/]*:%d+$") and not files.stat(rest[1]) then
     return ("expected a PID, got '%s'; did you mean '--listen=%s'?"):format(rest[1], rest[1])
   end
+  local pid_file_text = targets.pid_file_text("serve", rest[1])
+  if pid_file_text then return pid_file_text end
   for _, path in ipairs(rest) do
     if path:find("^%d+$") then
       return ("expected programs or files, got '%s' and '%s'%s"):format(rest[1], path,

@@ -4,8 +4,11 @@
 
 local processes = require("sysprof.live.processes")
 local programs = require("sysprof.live.programs")
+local regular = require("sysprof.base.regular")
 local system = require("sysprof.base.system")
 local text = require("sysprof.base.text")
+
+local PID_FILE_BYTES = 32
 
 local targets = {}
 
@@ -38,6 +41,13 @@ local function run_text(rest)
   end
 end
 
+-- Says that an argument is a file that holds a PID; returns nil if it is none.
+function targets.pid_file_text(verb, word)
+  local pid = (regular.text(word, PID_FILE_BYTES) or ""):match("^%s*(%d+)%s*$")
+  return pid and ("expected a PID, got '%s', which holds %s; did you mean 'luajit-sysprof %s %s'?")
+		 :format(word, pid, verb, pid)
+end
+
 -- Says what is wrong with arguments, or nil.
 function targets.wrong(verb, opt, rest)
   for _, word in ipairs(rest) do
@@ -49,7 +59,8 @@ function targets.wrong(verb, opt, rest)
     elseif not is_pid and verb == "record" and run_text(rest) then
       return ("expected a PID, got '%s'; did you mean '%s'?"):format(word, run_text(rest))
     elseif not is_pid then
-      return ("expected a PID, got '%s'; did you mean 'luajit-sysprof %s --name=%s'?"):format(word, verb, word)
+      return targets.pid_file_text(verb, word) or
+	     ("expected a PID, got '%s'; did you mean 'luajit-sysprof %s --name=%s'?"):format(word, verb, word)
     end
   end
   if #rest == 0 and not opt.names then

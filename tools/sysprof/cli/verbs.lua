@@ -34,6 +34,7 @@ local MEANT = {
   graph = "flame", svg = "flame",
   list = "annotate", source = "annotate", lines = "annotate", compare = "diff", add = "merge", convert = "export",
   stack = "dump", stacks = "dump", backtrace = "dump", bt = "dump", threads = "dump", coroutines = "dump",
+  tree = "report --format=tree", peek = "report --format=tree",
   pprof = "export", check = "doctor", server = "serve", http = "serve", web = "serve",
 }
 
@@ -81,6 +82,8 @@ local function meant(args)
     return ("did you mean '%s record %s'?"):format(verbs.PROGRAM, quoted { pid, unpack(args, 2) })
   elseif RECORD[first] or RECORD_PID[first] and is_pid then
     return ("did you mean '%s record %s'?"):format(verbs.PROGRAM, is_pid and quoted { unpack(args, 2) } or "PID")
+  elseif MEANT[first] == "run" and args[2] and args[2]:find("%.bin$") then
+    return ("did you mean '%s report %s'?"):format(verbs.PROGRAM, quoted { unpack(args, 2) })
   elseif MEANT[first] then
     local rest = quoted { unpack(args, 2) }
     return ("did you mean '%s %s%s'?"):format(verbs.PROGRAM, MEANT[first], rest ~= "" and " " .. rest or "")
