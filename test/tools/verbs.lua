@@ -411,6 +411,23 @@ ls luajit-sysprof-* 2>/dev/null]]):format(COMMAND, signal))
   t.equal(left, "", "after SIG" .. signal)
 end
 
+-- The rate of the only event stands behind what has it.
+local function rated(clock, unit, period, fields, ...)
+  local b = B.new():context(7):meta("clock", clock):event(0, clock, unit, period, fields)
+  b:lfunc(1, 2, "@x.lua", "f"):stack(1, { F.lfunc(1, 3) }):sample(1, 0, 2, nil, 5e6, 0, { ... })
+  local view = require("sysprof.view").new(assert(require("sysprof.reader").parse_string(b:finish())))
+  local lines = {}
+  require("sysprof.cli.summary").print(function(...) lines[#lines + 1] = table.concat { ... } end, view, { "x.bin" },
+    { output = "-", format = "top", no_lua = true })
+  return lines[2]
+end
+local WAITS = { { G.SPF_FIELD_COUNT, "waits" } }
+t.equal(rated("coroutine-wait", G.SPF_UNIT_NS, 0, WAITS, 4), "8 waits, 1.250 ms each", "waits of coroutines")
+t.equal(rated("offcpu", G.SPF_UNIT_NS, 0, WAITS, 4), "2 samples, one in 5.000 ms got", "waits of threads")
+t.equal(rated("page-faults", G.SPF_UNIT_COUNT, 100), "2 samples, one in 100 asked, one in 5000000.0 got", "occurrences")
+t.ok(rated("cpu", G.SPF_UNIT_US, 1e7):find("^100 samples a second asked"), "CPU time")
+t.ok(rated("cpu", G.SPF_UNIT_US, 0):find("^[%d.]+ samples a second got$"), "CPU time, no rate asked")
+
 -- -- Help ------------------------------------------------------------------
 
 -- The help names each value of an option as it is typed.

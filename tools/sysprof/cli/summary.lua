@@ -63,6 +63,14 @@ local function advice(profile, opt)
   end
 end
 
+-- Returns the rate of the only event, with what has it; or nil.
+local function rate_text(profile, e)
+  local rate = selfreport.rate_text(profile, e)
+  if not rate or units.of(e.unit).is_cpu then return rate end	-- A CPU event's has its samples.
+  local what = e.is_of_things and text.counted(e.second_weight, e.second) or text.plural(e.samples, "sample")
+  return what .. ", " .. rate
+end
+
 -- Says what the events got, and why that is less than was asked for, or not all of the program.
 local function say_rates(say, profile, shown, paths)
   local list = events.list(profile)
@@ -70,7 +78,7 @@ local function say_rates(say, profile, shown, paths)
     if #list > 1 then
       say(text.clean(e.name), ": ", selfreport.event_text(profile, e), e.name == shown and " (shown)" or "")
     else
-      local rate = selfreport.rate_text(profile, e)
+      local rate = rate_text(profile, e)
       if rate then say(rate) end
     end
   end

@@ -112,7 +112,7 @@ local function event_text(profile, e)
   local s = text.plural(e.samples, "sample")
   local asked, got = selfreport.rates(profile, e)
   if asked then s = s .. ("; %.6g a second asked"):format(asked) end
-  return got and s .. (", %.1f got"):format(got) or s
+  return got and s .. (asked and ", %.1f got" or "; %.1f a second got"):format(got) or s
 end
 
 -- Returns a sentence if the limit of its size has ended the profile, or nil.

@@ -172,7 +172,7 @@ function selfreport.rate_text(profile, e)
   if unit.is_cpu then
     local asked, got = selfreport.rates(profile, e)
     if asked then parts[1] = ("%.6g samples a second asked"):format(asked) end
-    if got then parts[#parts + 1] = ("%.1f got"):format(got) end
+    if got then parts[#parts + 1] = (asked and "%.1f got" or "%.1f samples a second got"):format(got) end
   else
     if #e.periods == 1 and period > 0 then parts[1] = ("one in %s asked"):format(unit.period(period)) end
     if profile.whole and e.samples > 0 and spent > 0 then
