@@ -86,7 +86,7 @@ do
     local limit = os.time() + 60
     while os.time() < limit do ffi.C.usleep(1500000) for i = 1, 50 do makes() end end
   ]])
-  err, folded = record("-d 3s -e cpu,alloc/period=4096/ --event=alloc " .. late)
+  err, folded = record("-d 3s --clock=cpu,alloc/period=4096/ --event=alloc " .. late)
   n, sum = samples(folded, "fill (late.lua:3)")
   t.ok(n > 0 and n > sum * 0.9, ("alloc of a VM that wakes up: %d of %d bytes: %s"):format(n, sum, err))
   programs.stop { late }
