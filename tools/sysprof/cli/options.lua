@@ -23,7 +23,7 @@ local options = {}
 --   list    true if the option is repeatable: the key holds a list
 --   joined  true if the option is repeatable: the key holds the values with commas between them
 --
--- Other options have one value: two different ones are an error.
+-- Of other options the last value counts, so a command line can override an alias.
 --   help    lines of text
 --   brief   a line of text for the short help, if the option is in it
 
@@ -76,8 +76,8 @@ local function did_you_mean(word, list, before)
 end
 
 -- Puts the value of an option where it belongs; returns nil and a message if
--- it is not allowed. given: by key, the values as they were written.
-local function set(values, given, spec, shown, value)
+-- it is not allowed.
+local function set(values, spec, shown, value)
   if spec.aliases then value = spec.aliases[value] or value end
   if spec.choice and not spec.others and not has(spec.choice, value) then
     return nil, ("option '%s': expected %s, got '%s'%s")
@@ -91,13 +91,6 @@ local function set(values, given, spec, shown, value)
   elseif spec.arg and value == "" then
     return nil, ("option '%s': expected %s, got nothing")
 		:format(shown, spec.arg)
-  end
-  if spec.arg and not spec.list and not spec.joined then
-    local other = given[spec.key]
-    if other and other ~= value then
-      return nil, ("option '%s': expected one value, got '%s' and '%s'; remove one"):format(shown, other, value)
-    end
-    given[spec.key] = value
   end
   if spec.convert then
     local kept, expected = spec.convert(value)
@@ -148,7 +141,7 @@ end
 -- Returns the values and the other arguments, or nil and a message. With first_ends,
 -- the first other argument ends the options.
 function options.parse(specs, args, first_ends)
-  local values, given, rest, i, only_rest = {}, {}, {}, 1, false
+  local values, rest, i, only_rest = {}, {}, 1, false
   while i <= #args do
     local a = args[i]
     if only_rest or a == "-" or a:sub(1, 1) ~= "-" then
@@ -173,7 +166,7 @@ function options.parse(specs, args, first_ends)
 	  return nil, ("option '%s': expected %s"):format(shown, spec.arg)
 	end
       end
-      local ok, err = set(values, given, spec, shown, value)
+      local ok, err = set(values, spec, shown, value)
       if not ok then return nil, err end
     end
     i = i + 1
