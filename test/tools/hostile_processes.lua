@@ -124,6 +124,28 @@ if can_mount("a /tmp that is a folder of root") then
   server.stop { pid }
 end
 
+-- Its /tmp is that of all, and it chooses its number there: it must not choose whose map is replaced.
+if can_mount("a number that others have") then
+  os.execute("rm -rf numbers; mkdir -m 1777 numbers")
+  local outer = programs.spawn(("unshare --mount --pid --fork --kill-child sh -c 'mount --bind numbers /tmp && " ..
+    "LUAJIT_SYSPROF=live exec setpriv --reuid=%d %s -e \"while true do os.getenv(1) end\"' >numbers.out 2>&1")
+    :format(server.OTHER_USER, t.luajit))
+  wait_for_socket(("numbers/.luajit-sysprof-%d/1"):format(server.OTHER_USER))
+  local pid = tonumber(t.content(("/proc/%d/task/%d/children"):format(outer, outer)):match("%d+"))
+  programs.adopt(pid, server.OTHER_USER)
+  for _, owner in ipairs { 0, server.OTHER_USER - 1 } do
+    t.write_file("numbers/perf-1.map", "1000 10 theirs\n")
+    os.execute(("chown %d numbers/perf-1.map"):format(owner))
+    programs.says("perf-map " .. pid, 1, ("/root/tmp/perf-1.map: user %s owns this file, and the program is of user")
+		  :format(owner == 0 and "root" or owner))
+    t.equal(t.read_file("numbers/perf-1.map"), "1000 10 theirs\n", "a map of user " .. owner)
+  end
+  os.execute(("chown %d numbers/perf-1.map"):format(server.OTHER_USER))
+  t.equal(try("perf-map " .. pid), 0, "a map of its own user")
+  t.ok(not t.read_file("numbers/perf-1.map"):find("theirs"), "a map of its own user is replaced")
+  server.stop { pid, outer }
+end
+
 -- Others have names of its folder, so it takes the next one. Once they have all of them, the message says so.
 if can_mount("names that others have") then
   local folder = ".luajit-sysprof-65534"

@@ -82,21 +82,33 @@ do
   created = function(name) t.shell(("cd %s; rm -f '%s'; ln -s \"$OLDPWD/victim\" '%s'"):format(now and "out" or "root/tmp", name, name)) end
   outfile.write("out/x.txt", produce)
   now = false
-  outfile.write_below("root", "tmp", "perf-1.map", own_user, produce, function() return true end)
+  outfile.write_below("root", "tmp", "perf-1.map", own_user, true, produce, function() return true end)
   created = nil
   t.equal(t.read_file("victim"), "a letter", "a link in place of the new file")
-  local ok, err = outfile.write_below("root", "tmp", "perf-2.map", own_user, produce, function() return false end)
+  local ok, err = outfile.write_below("root", "tmp", "perf-2.map", own_user, true, produce, function() return false end)
   t.equal(ok, nil, "another process has its number")
   t.equal(err, "cannot write root/tmp/perf-2.map: the process has ended", "another process has its number: message")
-  ok, err = outfile.write_below("root", "tmp", "perf-2.map", own_user + 1, produce, function() return true end)
+  ok, err = outfile.write_below("root", "tmp", "perf-2.map", own_user + 1, false, produce, function() return true end)
   t.equal(ok, nil, "a folder of another user")
   t.equal(err, "cannot write root/tmp/perf-2.map: the folder is no temporary folder of the program's user",
 	  "a folder of another user: message")
   t.shell("chmod 1777 root/tmp")
-  t.equal(outfile.write_below("root", "tmp", "perf-2.map", own_user + 1, produce, function() return true end), true,
-	  "a folder of all users")
+  t.equal(outfile.write_below("root", "tmp", "perf-2.map", own_user + 1, false, produce, function() return true end),
+	  true, "a folder of all users")
+  -- That file is ours now, and the next program is of another user.
+  for _, is_own_name in ipairs { false, true } do
+    local what = "a file of a third user, is_own_name " .. tostring(is_own_name)
+    ok, err = outfile.write_below("root", "tmp", "perf-2.map", own_user + 1, is_own_name, produce,
+				  function() return true end)
+    if is_own_name and own_user == 0 then
+      t.equal(ok, true, "root's own file")
+    else
+      t.equal(ok, nil, what)
+      t.contains(err, " owns this file, and the program is of user ", what)
+    end
+  end
   t.shell("rm -rf out/* root/tmp; ln -s ../out root/tmp")
-  ok = outfile.write_below("root", "tmp", "perf-3.map", own_user, produce, function() return true end)
+  ok = outfile.write_below("root", "tmp", "perf-3.map", own_user, true, produce, function() return true end)
   t.equal(ok, nil, "the folder is a link")
   t.equal(left(), "", "the folder is a link: where it leads")
 end

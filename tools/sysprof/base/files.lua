@@ -56,8 +56,9 @@ function files.stat(path, no_follow)
   return stat(AT_FDCWD, path, no_follow and AT_SYMLINK_NOFOLLOW or 0)
 end
 
--- The same of a descriptor.
-function files.stat_of(fd)
+-- The same of a descriptor; with a name, of what has it in this folder. Does not follow a link.
+function files.stat_of(fd, name)
+  if name then return stat(fd, name, AT_SYMLINK_NOFOLLOW) end
   return stat(fd, "", AT_EMPTY_PATH)
 end
 

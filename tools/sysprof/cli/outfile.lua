@@ -348,15 +348,25 @@ local function is_open_to(fd, user)
   return st and (st.uid == user or bit.band(st.mode, SHARED) == SHARED)
 end
 
+-- Returns why a new file must not take the place of the one with its name, or nil. It may be the user's, or root's if
+-- is_own_name: a program that chooses the name must not choose whose file is lost.
+local function belongs_to_others(folder, name, user, is_own_name)
+  local st = files.stat_of(folder, name)
+  if not st or st.uid == user or st.uid == ROOT and is_own_name then return nil end
+  return ("user %s owns this file, and the program is of user %s; remove the file if nobody needs it")
+	 :format(processes.user_name(st.uid), processes.user_name(user))
+end
+
 -- Writes a file into a folder of a root that belongs to others, such as a container's. Follows no link there: an
 -- absolute one leads to our own files. A mount may do so, too: the folder must be one where the root's user may make
--- files. is_right(): whether the path of the root still means what it did before it was opened. Returns true, or nil
--- and a message.
-function outfile.write_below(root, folder, name, user, produce, is_right)
+-- files. user: of the program whose root it is; is_own_name: whether it cannot choose the name. is_right(): whether the
+-- path of the root still means what it did before it was opened. Returns true, or nil and a message.
+function outfile.write_below(root, folder, name, user, is_own_name, produce, is_right)
   local top = C.open(root, O_FOLDER)
   local fd = top >= 0 and C.openat(top, folder, O_FOLDER + system.O_NOFOLLOW) or -1
   local failed = fd < 0 and files.reason() or not is_right() and "the process has ended" or
 		 not is_open_to(fd, user) and "the folder is no temporary folder of the program's user" or
+		 belongs_to_others(fd, name, user, is_own_name) or
 		 replace_in(fd, name, NEW_MODE, produce)
   if fd >= 0 then system.close(fd) end
   if top >= 0 then system.close(top) end

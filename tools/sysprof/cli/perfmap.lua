@@ -43,14 +43,14 @@ local function lines_of(content)
 end
 
 -- Writes the map of a program from what it has sent. Returns true, or nil; and a message. The program chooses the
--- folder, whose file system may never answer.
+-- folder, whose file system may never answer; and in a PID namespace of its own, the number in the name.
 local function write_map(program)
   local content, err = files.text(program.path, limits.MAP_BYTES)
   if not content then return nil, ("%s: no map: %s"):format(programs.name(program.facts), err) end
   local facts, lines, n = program.facts, lines_of(content)
   local name = ("perf-%d.map"):format(facts.own_pid)
   local problem, _, why = aside.call(function()
-    return select(2, outfile.write_below(facts.folder .. "/root", "tmp", name, facts.user,
+    return select(2, outfile.write_below(facts.folder .. "/root", "tmp", name, facts.user, facts.own_pid == facts.pid,
 					 function(write) write(lines) end,
 					 function() return processes.is_same(facts) end))
   end)
