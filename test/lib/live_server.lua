@@ -121,6 +121,7 @@ local function serve(behaviour, fd, request, file, recordings)
   elseif verb == "record" then
     local s = content_of(behaviour)
     C.write(file, s, #s)
+    if behaviour == "fills" then C.ftruncate(file, 2^29) end
     C.close(file)
     local duration = tonumber(request:match("\nduration_ns=(%d+)"))
     if behaviour == "refuses" then return answer(fd, "error no perf events here") end
@@ -131,7 +132,7 @@ local function serve(behaviour, fd, request, file, recordings)
     if behaviour == "dies" then os.exit(0) end
     if behaviour == "hangs_up" then return nil end
     if behaviour == "two_answers" then return answer(fd, "ok", "vms=2") end
-    if behaviour == "never_done" then return { limit = math.huge } end
+    if behaviour == "never_done" or behaviour == "fills" then return { limit = math.huge } end
     return { limit = duration and t.now() + duration / 1e9 or math.huge }
   end
 end

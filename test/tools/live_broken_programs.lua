@@ -78,6 +78,20 @@ for behaviour, sentence in pairs { garbage_file = "wrote no profile", empty_file
   server.stop { pid }
 end
 
+-- A program that writes more than a recording may have ends it. What others and it have written is kept.
+do
+  local pid, good = start("fills", "server.lua"), start("good", "server.lua")
+  local sentence = ("process %d (server.lua): its recording was ended: it has more than "):format(pid)
+  os.remove("out.bin")
+  local status, _, err = try(("record -d 2s --max-size=1M -o out.bin %d %d"):format(pid, good))
+  t.equal(status, 1, "fills: status: " .. err)
+  t.contains(err, sentence .. "335544320 bytes; what it had written until then is kept", "fills")
+  t.contains(select(2, t.parse("out.bin")), "hot_in_good (live.lua:2)", "fills: the other one")
+  t.contains(select(2, t.parse("out.bin")), "hot_in_fills (live.lua:2)", "fills: its samples")
+  programs.says("top --once -d 60s " .. pid, 1, sentence .. "268435456 bytes")
+  server.stop { pid, good }
+end
+
 -- A process that is stopped is named at once.
 do
   local pid = start("good", "server.lua")

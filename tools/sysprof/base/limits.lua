@@ -123,7 +123,9 @@ limits.ROWS = {
   { "LIVE_NODES", 2^20, "nodes", "a tree of these", "(the same sentence)" },
   { "DUMP_STACKS", 16 * MIB, "bytes", "names and paths in the stacks of a process that dump shows",
     "the stacks of its threads have more than {} bytes, the others are left out" },
-  { "RECORDING_BYTES", 16 * GIB, "bytes", "a recording that is kept without being read", TOO_LONG },
+  { "RECORDING_BYTES", 16 * GIB, "bytes", "a recording of record", TOO_LONG },
+  -- 64 VMs may have their own, and a name of 400 bytes counts as 96.
+  { "RECORDING_SIZES", 64 * 5, "", "the same, in sizes of --max-size", "(the same sentence, with the bytes)" },
   { "PROC_TEXT", 16 * KIB, "bytes", "a file of procfs", "(cut)" },
   { "PROC_MAPS", 16 * MIB, "bytes", "a list of mapped files", "(cut)" },
   { "LIBRARY_BYTES", 64 * MIB, "bytes", "what is searched of a mapped file, without its holes", "%s has no LuaJIT" },

@@ -8,6 +8,7 @@
 local command = require("sysprof.cli.command")
 local files = require("sysprof.base.files")
 local interrupts = require("sysprof.cli.interrupts")
+local limits = require("sysprof.base.limits")
 local merge_files = require("sysprof.read.mergefiles")
 local outfile = require("sysprof.cli.outfile")
 local programs = require("sysprof.live.programs")
@@ -38,13 +39,18 @@ local function announce(this, list, duration)
 	   duration and " sooner" or "")
 end
 
--- Records programs. Returns those that have written a profile.
+-- Returns how many bytes a program may write.
+local function most_bytes(opt)
+  return math.min(limits.RECORDING_BYTES, limits.RECORDING_SIZES * (opt.max_size or math.huge))
+end
+
+-- Records programs. Returns those that have written a profile, and whether one wrote too much.
 local function record(this, opened, opt)
-  local signals = interrupts.begin()
+  local signals, is_long = interrupts.begin(), false
   local list, good = recording.begin(opened, wanted.request(opt), this.say), {}
   if #list > 0 then
     announce(this, list, opt.duration)
-    recording.follow(list, opt.duration, this.say, signals)
+    is_long = recording.follow(list, opt.duration, most_bytes(opt), this.say, signals)
   end
   for _, program in ipairs(opened) do requests.close(program) end
   signals.finish()
@@ -56,7 +62,7 @@ local function record(this, opened, opt)
       this.say(programs.name(program.facts), st and st.size > 0 and " wrote no profile" or " recorded nothing")
     end
   end
-  return good
+  return good, is_long
 end
 
 -- -- The profile -----------------------------------------------------------
@@ -110,8 +116,8 @@ Profiles live programs while they run, and writes one profile. 'luajit-sysprof p
 them. Ctrl-C ends the recording. A summary goes to standard error.
 ]],
   tail = [[
-Exit status: 0 success, 1 no program could be recorded or the profile could not be
-written, 2 wrong command line.
+Exit status: 0 success, 1 no program could be recorded, one wrote too much, or the
+profile could not be written, 2 wrong command line.
 ]],
   example = "luajit-sysprof record -d 30s -o app.html 4711",
 }
@@ -126,8 +132,9 @@ function verb.main(this, opt, rest)
   end
   local opened, caution = targets.open(this, opt, rest), wanted.caution(opt)
   if caution then this.say(caution) end
-  local list = record(this, opened, opt)
-  return #list > 0 and show(this, list, opt) or command.FAILED
+  local list, is_long = record(this, opened, opt)
+  local status = #list > 0 and show(this, list, opt) or command.FAILED
+  return is_long and command.FAILED or status
 end
 
 return verb

@@ -5,6 +5,7 @@
 -- programs did.
 ----------------------------------------------------------------------------
 
+local files = require("sysprof.base.files")
 local limits = require("sysprof.base.limits")
 local processes = require("sysprof.live.processes")
 local programs = require("sysprof.live.programs")
@@ -75,6 +76,31 @@ local function take(say, program)
   return answer ~= nil or why ~= nil
 end
 
+-- Returns why the file of a recording is too long, or nil. The program may write as much as it wants.
+function recording.too_long(program, most)
+  local st = files.stat_of(program.file)
+  if not st or st.size <= most then return nil end
+  return ("%s: its recording was ended: %s"):format(programs.name(program.facts), limits.too_long(most))
+end
+
+-- Ends recordings whose files are too long, and says so. list: those that began. running: those that go on. Returns
+-- whether there are any.
+local function end_long(say, list, running, most)
+  local found = false
+  for _, program in ipairs(list) do
+    local why = not program.is_long and recording.too_long(program, most)
+    if why then
+      say(why, "; what it had written until then is kept")
+      requests.close(program)	-- The program notices that its client has left.
+      program.is_long, found = true, true
+    end
+  end
+  for i = #running, 1, -1 do
+    if running[i].is_long then table.remove(running, i) end
+  end
+  return found
+end
+
 -- Asks recording programs to end their recordings, each by a connection of its own. Returns a list of these.
 local function stop(list)
   local stops = {}
@@ -87,9 +113,9 @@ local function stop(list)
 end
 
 -- Waits until all recordings are over: by themselves, by a signal, or because a program does not answer. signals: an
--- object of sysprof.cli.interrupts, or nil.
-function recording.follow(list, duration, say, signals)
-  local begun, early = system.now(), {}
+-- object of sysprof.cli.interrupts, or nil. most: bytes of a file. Returns whether a file became longer.
+function recording.follow(list, duration, most, say, signals)
+  local begun, early, is_long = system.now(), {}, false
   local running, stops, limit = {}, nil, duration and system.now() + duration + DONE_SECONDS
   for _, program in ipairs(list) do running[#running + 1] = program end
   while #running > 0 do
@@ -104,6 +130,7 @@ function recording.follow(list, duration, say, signals)
 	end
       end
     end
+    is_long = end_long(say, list, running, most) or is_long
     if signals and ready[signals.fd] and signals.take() then
       if stops then break end	-- Who interrupts twice does not want to wait.
       stops, limit = stop(running), system.now() + DONE_SECONDS
@@ -117,6 +144,7 @@ function recording.follow(list, duration, say, signals)
   end
   for _, program in ipairs(stops or {}) do requests.close(program) end
   say_early(say, early, duration)
+  return is_long
 end
 
 return recording

@@ -5,8 +5,10 @@
 -- windows.open().
 ----------------------------------------------------------------------------
 
+local limits = require("sysprof.base.limits")
 local processes = require("sysprof.live.processes")
 local programs = require("sysprof.live.programs")
+local recording = require("sysprof.live.recording")
 local requests = require("sysprof.live.requests")
 local system = require("sysprof.base.system")
 
@@ -141,7 +143,12 @@ end
 -- over, with its profile.
 function methods:step(ready, take)
   for _, its in ipairs { unpack(self.list) } do
-    if its.path and ready[its.fd] then
+    local too_long = its.path and recording.too_long(its, limits.WINDOW_BYTES)
+    if too_long then
+      system.close(its.file)
+      its.path, its.file = nil, nil
+      remove(self, its, too_long)
+    elseif its.path and ready[its.fd] then
       local answer, why, is_closed = requests.receive(its)
       if answer and answer.kind == "ok" and not its.is_accepted then
 	its.is_accepted = true

@@ -79,7 +79,7 @@ function profiles.record(write, open, wanted, seconds, note)
     return status_of_refusal(wanted, opened, refused, said), said("nothing was recorded")
   end
   local paths, its, names = {}, {}, {}
-  recording.follow(list, seconds, say)
+  recording.follow(list, seconds, limits.WINDOW_BYTES, say)
   for _, program in ipairs(opened) do requests.close(program) end
   for _, program in ipairs(list) do
     local st, who = files.stat(program.path), programs.name(program.facts)
