@@ -89,6 +89,18 @@ if can_mount("a folder of all users") then
   server.stop { pid }
 end
 
+-- The same of a user, whose folder has its second name.
+if can_mount("a second folder of all users") then
+  local folder = ".luajit-sysprof-65534"
+  os.execute(("rm -rf second; mkdir -m 1777 second; mkdir second/%s"):format(folder))
+  local pid = start_below("second", server.OTHER_USER)
+  wait_for_socket(("second/%s.2/%d"):format(folder, pid))
+  os.execute(("chmod 777 second/%s.2"):format(folder))
+  programs.says("record --force -d 100ms -o out.bin " .. pid, 1, ("is live, but other users may write /tmp/%s.2, the " ..
+    "folder of its socket; run 'chmod 700 /tmp/%s.2'"):format(folder, folder))
+  server.stop { pid }
+end
+
 -- The mapped library has become a pipe, and the program one, too. Not root, so only the paths lead to them.
 do
   os.execute(("mkdir -m 777 -p their; cp '%s' their/luajit; chmod 755 their/luajit"):format(t.luajit))

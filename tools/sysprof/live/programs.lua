@@ -18,6 +18,7 @@ local text = require("sysprof.base.text")
 
 local FOLDER = "/tmp/.luajit-sysprof-"
 local FOLDER_OF_ROOT = "/run/.luajit-sysprof-"	-- No other user can take it.
+local NAME_OF_FOLDER = "^/%l+/%.luajit%-sysprof%-%d+%.?%d*$"	-- Of each kind.
 local ANEW_SECONDS = 10		-- A program looks so often whether its socket has a name.
 local LISTED_SECONDS = 1		-- How long a list of folders holds.
 local FULL_SECONDS = 1		-- How long sockets may have too many clients.
@@ -36,11 +37,11 @@ local function is_its(facts, owner, pid, user)
 end
 
 -- Tries the sockets of an open folder. Returns a descriptor, or nil and the reason that matters most: "denied", "busy",
--- or "open" if other users may put sockets there.
+-- or "open" if it is the process's own, and other users may put sockets there.
 local function connect_in(folder, facts)
   local st, worst = files.stat_of(folder), nil
   if not st or st.uid ~= facts.user and st.uid ~= ROOT then return nil end
-  if bit.band(st.mode, WRITE_BY_OTHERS) ~= 0 then return nil, "open" end
+  if bit.band(st.mode, WRITE_BY_OTHERS) ~= 0 then return nil, st.uid == facts.user and "open" or nil end
   for i = 1, limits.SOCKET_NAMES do	-- Processes of several namespaces may share a folder.
     local path = ("/proc/self/fd/%d/%d%s"):format(folder, facts.own_pid, i > 1 and "." .. i or "")
     local fd, pid, user = socket.connect(path)
@@ -90,13 +91,13 @@ local function why_none(folders, user)
   return "taken " .. first
 end
 
--- Looks for the socket of a process. Returns a descriptor, or nil and why: as connect_in(), or "taken UID". A process
--- chooses its root folder, so this may take for ever.
+-- Looks for the socket of a process. Returns a descriptor, or nil and why: "denied", "busy", "open PATH", "taken UID".
+-- A process chooses its root folder, so this may take for ever.
 local function connect(facts)
   local root = facts.folder .. "/root"
   if not files.stat(root .. "/tmp") then root = "" end	-- Its root is hidden from us, and perhaps ours.
   local folders, worst, seen = folders_of(root, facts.user), nil, {}
-  local taken = why_none(folders, facts.user)
+  local open, taken = nil, why_none(folders, facts.user)
   if facts.user == ROOT then folders[#folders + 1] = root .. FOLDER_OF_ROOT .. ROOT end
   for _, path in ipairs(folders_below(root)) do folders[#folders + 1] = path end	-- It may count users in another way.
   for i = 1, #folders do
@@ -111,9 +112,14 @@ local function connect(facts)
       why = "denied"
     end
     if fd then return fd end
-    worst = worst or why == "busy" and why or i == 1 and why or nil
+    local path = why == "open" and folders[i]:sub(#root + 1)
+    if path then
+      open = open or path:find(NAME_OF_FOLDER) and "open " .. path	-- A user also makes names with any signs.
+    else
+      worst = worst or why == "busy" and why or i == 1 and why or nil
+    end
   end
-  return nil, worst or taken
+  return nil, worst or open or taken
 end
 
 -- Connects to each program of a list that has a descriptor no more: sets fd; else why: "late" or as connect().
@@ -200,9 +206,10 @@ local function why_not_live(facts, has, why)
     return ("%s is not live; user %s owns %s, and others have all names to %s.%d: remove them as root, then %s")
 	   :format(name, processes.user_name(tonumber(taker)), folder, folder, limits.FOLDERS_OF_USER, LIVE)
   end
-  if has == "lost" and why == "open" then
+  local open = (why or ""):match("^open (.+)$")
+  if has == "lost" and open then
     return ("%s is live, but other users may write %s, the folder of its socket; run 'chmod 700 %s'")
-	   :format(name, FOLDER .. facts.user, FOLDER .. facts.user)
+	   :format(name, open, open)
   elseif has == "lost" then
     return ("%s is live, but its socket in %s was removed, perhaps by a cleaner of temporary files; it makes a new " ..
 	    "one within %d s: run the command again then"):format(name, FOLDER .. facts.user, ANEW_SECONDS)
