@@ -249,10 +249,12 @@ for value, meant in pairs {
   ["all"] = "threads=all", ["vm"] = "flush=vm", ["hertz=10"] = "hz", ["clock=cpu,hertz=10"] = "hz", ["HZ=10"] = "hz",
   ["mod=C"] = "mode", ["clocks=cpu"] = "clock", ["pause"] = "paused", ["coroutine=SIGUSR1"] = "coroutines",
   ["out=x.bin"] = "path", ["2"] = "hz=2",
+  livee = "live", lve = "live", liv = "live", Live = "live", onn = "on", of = "off", tru = "true", fals = "false",
+  ["hz=1,liv"] = "live",
 } do
   wrong(value, ("' is not an option (did you mean '%s'?); expected on, off, live, or path, "):format(meant))
 end
-for _, value in ipairs { "x", "onn", "cpuu", "told", "regular", "prefer_tick", "x=1", ("1"):rep(64), "1000=5" } do
+for _, value in ipairs { "x", "once", "note", "liv=1", "cpuu", "told", "regular", "prefer_tick", "x=1", ("1"):rep(64), "1000=5" } do
   wrong(value, "' is not an option; expected on, off, live, or path, ")
 end
 for _, value in ipairs { "0,hz=10", "no,hz=10", "hz=10,false", "FALSE,hz=10" } do wrong(value, "takes no other options") end
@@ -284,6 +286,9 @@ wrong("path=.", ".: Is a directory")
 wrong("path=/dev/null", "/dev/null: not a regular file")
 wrong("path=" .. ("x"):rep(2000), "x: File name too long")
 wrong("a\27[31m\nb", "'a?[31m?b' is not an option")
+wrong("a\226\128\174b\255c", "'a?b\\xffc' is not an option")
+wrong(("\195\164"):rep(100), ": '" .. ("\195\164"):rep(40) .. "' is not an option")
+wrong("path=none/\226\128\174x.bin", "none/?x.bin: No such file")
 t.shell("mkfifo box/fifo")
 wrong("path=fifo", "fifo: not a regular file")
 wrong("path=fifo,force", "fifo: not a regular file")

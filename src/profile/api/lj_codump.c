@@ -15,6 +15,7 @@
 
 #include "lj_obj.h"
 #include "profile/api/lj_codump.h"
+#include "profile/base/lj_cleantext.h"
 #include "profile/control/lj_ctlstack.h"
 #include "profile/output/lj_nosig.h"
 #include "profile/output/lj_outfile.h"
@@ -120,7 +121,7 @@ static void put_late(FILE *f, void *what)
   fputs("\nwaiting coroutines that have yielded since coroutine-wait is recorded\n", f);
   for (i = 0; i < ld->nplace; i++) {
     char name[CONAME_MAX];
-    lj_coname_clean(name, sizeof(name), ld->place[i].name, strlen(ld->place[i].name));
+    lj_cleantext(name, sizeof(name), ld->place[i].name, strlen(ld->place[i].name));
     fprintf(f, "    %u at %s\n", ld->place[i].n, name);
   }
   if (ld->nmore) fprintf(f, "    %u at other places\n", ld->nmore);

@@ -41,6 +41,7 @@
 #define ENV_RUN       ".%r"                  /* Appended to other files under control. */
 #define ENV_DONE_KEY  "sysprof.env"          /* Registry key: the variable was read. */
 #define ENV_SAY_VMS   10                     /* Reports of VMs that have no profile. */
+#define ENV_SHOWN     80                     /* Bytes of a value in a message. */
 
 #define OPTIONS 1 /* Stack index of the table of options. */
 #define BOTH    (OPTION_LUA | OPTION_ENV)
@@ -55,11 +56,19 @@ typedef struct EnvStart {
 static int said_value; /* A problem of all VMs was reported, for the first VM. */
 static int said_vm;    /* Problems of single VMs that were reported. */
 
+/* Return how many bytes of a value a message shows: whole characters. */
+static int shown_len(const char *s, size_t len)
+{
+  size_t n = len < ENV_SHOWN ? len : ENV_SHOWN;
+  while (n < len && n > ENV_SHOWN - 4 && ((uint8_t)s[n] & 0xc0) == 0x80) n--;
+  return (int)n;
+}
+
 static int say_value(const char *what, int len, const char *problem, const char *expected)
 {
   if (!__atomic_exchange_n(&said_value, 1, __ATOMIC_RELAXED))
-    lj_say(": '%.*s' %s%s; the program is not profiled", len < 80 ? len : 80, what, problem,
-	   expected);
+    lj_say(": '%.*s' %s%s; the program is not profiled", shown_len(what, (size_t)len), what,
+	   problem, expected);
   return 0;
 }
 
@@ -71,7 +80,8 @@ static void say_of_vm(const char *value, const char *problem, const char *so)
   size_t len = strlen(problem), cut = len > LOG_PROBLEM_MAX ? len - LOG_PROBLEM_MAX : 0;
   if (__atomic_load_n(&said_vm, __ATOMIC_RELAXED) < ENV_SAY_VMS &&
       __atomic_fetch_add(&said_vm, 1, __ATOMIC_RELAXED) < ENV_SAY_VMS)
-    lj_say("='%.80s': %s%s; %s", value, cut ? "..." : "", problem + cut, so);
+    lj_say("='%.*s': %s%s; %s", shown_len(value, strlen(value)), value, cut ? "..." : "",
+	   problem + cut, so);
 }
 
 static int say_vm(const char *value, const char *problem)
@@ -153,10 +163,12 @@ static int option_unknown(lua_State *L, const char *s, size_t len, int has_value
 {
   char problem[LOG_PROBLEM_MAX], names[LOG_PROBLEM_MAX / 2], word[ENVWORD_MAX] = "";
   const OptionSpec *o = lj_optname_meant(s, len, OPTION_ENV);
-  const char *option = NULL, *shown = word;
+  const char *option = NULL, *meant = NULL, *shown = word;
   if (len < sizeof(word)) memcpy(word, s, len);
   if (o) shown = o->name;
   else if (!has_value && word[0]) option = lj_envword_option(word);
+  if (!o && !option && !has_value) meant = lj_envword_meant(s, len);
+  if (meant) shown = meant;
   lua_getfield(L, OPTIONS, "clock");
   if (option && !lua_isnil(L, -1) && strcmp(option, "clock") == 0)
     return say_value(s, (int)len,
@@ -165,7 +177,7 @@ static int option_unknown(lua_State *L, const char *s, size_t len, int has_value
 		     "");
   lj_optname_list(names, sizeof(names), OPTION_ENV);
   snprintf(problem, sizeof(problem),
-	   o || option
+	   o || option || meant
 	     ? "is not an option (did you mean '%s%s%s'?); expected on, off, live, or "
 	     : "is not an option; expected on, off, live, or ",
 	   option ? option : "", option ? "=" : "", shown);
@@ -196,11 +208,9 @@ static int option_read(lua_State *L, const char *s, size_t len)
   return 1;
 }
 
-#define WORD_LIVE "live" /* Live control, beside the options of a start or alone. */
-
 static int word_islive(const char *s, size_t len)
 {
-  return len == sizeof(WORD_LIVE) - 1 && memcmp(s, WORD_LIVE, len) == 0;
+  return len == sizeof(ENVWORD_LIVE) - 1 && memcmp(s, ENVWORD_LIVE, len) == 0;
 }
 
 /* Turn live control on if the value asks for it. Returns 1 if it asks for a start, too. */

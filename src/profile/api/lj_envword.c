@@ -11,19 +11,37 @@
 #include "lj_obj.h"
 #include "profile/api/lj_envword.h"
 #include "profile/api/lj_opttable.h"
+#include "profile/base/lj_words.h"
 #include "profile/session/lj_sources.h"
 
 #define ANY_INTERVAL_NS 1000000000 /* One that each clock takes. */
 
+#define SWITCHES 8 /* Words for off and on, in turn. */
+
+static const char *const words[] = { "off",  "on", "0",   "1",          "false",
+				     "true", "no", "yes", ENVWORD_LIVE, NULL };
+
 int lj_envword_switch(const char *s, size_t len)
 {
-  static const char *const words[] = {
-    "off", "on", "0", "1", "false", "true", "no", "yes"
-  };
   int i;
-  for (i = 0; i < (int)(sizeof(words) / sizeof(words[0])); i++)
+  for (i = 0; i < SWITCHES; i++)
     if (strlen(words[i]) == len && strncasecmp(words[i], s, len) == 0) return i & 1;
   return -1;
+}
+
+const char *lj_envword_meant(const char *s, size_t len)
+{
+  const char *const *w, *nearest = NULL;
+  int most = 0;
+  for (w = words; *w; w++) {
+    int fit = lj_words_fit(s, len, *w);
+    if (fit == 1 && len > strlen(*w)) fit = 0; /* Many words begin like "on" or "no". */
+    if (fit > most) {
+      nearest = *w;
+      most = fit;
+    }
+  }
+  return nearest;
 }
 
 /* Is it the name of a clock or event? */

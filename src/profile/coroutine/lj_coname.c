@@ -16,6 +16,7 @@
 
 #include "lj_obj.h"
 #include "lj_frame.h"
+#include "profile/base/lj_cleantext.h"
 #include "profile/coroutine/lj_coname.h"
 #include "profile/coroutine/lj_cowalk.h"
 #include "profile/symbols/lj_callname.h"
@@ -24,61 +25,6 @@
 #include "profile/symbols/lj_symrecords.h"
 
 #define EXCERPT_MAX 40 /* Bytes of a chunk that was loaded from a string. */
-
-/* -- Printable text ---------------------------------------------------------- */
-
-/* Decode the UTF-8 sequence at s. Returns its length, 0 if it is not valid. */
-static size_t utf8_decode(const unsigned char *s, size_t len, uint32_t *code)
-{
-  static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-  size_t n = *s < 0x80   ? 1
-	     : *s < 0xc2 ? 0
-	     : *s < 0xe0 ? 2
-	     : *s < 0xf0 ? 3
-	     : *s < 0xf5 ? 4
-			 : 0;
-  size_t i;
-  if (n == 0 || n > len) return 0;
-  *code = n == 1 ? *s : *s & (0x7fu >> n);
-  for (i = 1; i < n; i++) {
-    if ((s[i] & 0xc0) != 0x80) return 0;
-    *code = (*code << 6) | (s[i] & 0x3f);
-  }
-  if (*code < least[n] || *code > 0x10ffff || (*code >= 0xd800 && *code < 0xe000)) return 0;
-  return n;
-}
-
-/* Control characters, line breaks, and characters that change the direction of text. */
-static int is_control(uint32_t c)
-{
-  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
-	 (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
-}
-
-void lj_coname_clean(char *to, size_t size, const char *s, size_t len)
-{
-  size_t out = 0, i = 0, n;
-  while (i < len) {
-    uint32_t code;
-    char hex[5];
-    n = utf8_decode((const unsigned char *)s + i, len - i, &code);
-    if (n == 0) {
-      snprintf(hex, sizeof(hex), "\\x%02x", (unsigned char)s[i]);
-      if (out + 4 >= size) break;
-      memcpy(to + out, hex, 4);
-      out += 4;
-    } else if (is_control(code)) {
-      if (out + 1 >= size) break;
-      to[out++] = '?';
-    } else {
-      if (out + n >= size) break;
-      memcpy(to + out, s + i, n);
-      out += n;
-    }
-    i += n ? n : 1;
-  }
-  to[out] = '\0';
-}
 
 /* -- Names ------------------------------------------------------------------- */
 
@@ -221,13 +167,13 @@ static void chunk_name(char *to, size_t size, const char *s, size_t len)
   char text[EXCERPT_MAX + 1];
   size_t n = 0;
   if (len > 0 && (*s == '@' || *s == '=')) {
-    if (len > 1) lj_coname_clean(to, size, s + 1, len - 1);
+    if (len > 1) lj_cleantext(to, size, s + 1, len - 1);
     else snprintf(to, size, "?");
     return;
   }
   for (; len > 0 && memchr(" \t\r\n", *s, 4); len--) s++;
   while (n < len && s[n] != '\r' && s[n] != '\n') n++;
-  lj_coname_clean(text, sizeof(text), s, n);
+  lj_cleantext(text, sizeof(text), s, n);
   snprintf(to, size, "[string \"%s%s\"]", text, strlen(text) < len ? "..." : "");
 }
 
@@ -236,8 +182,8 @@ void lj_coname_luafunc(const CoLuaText *t, CoName *out)
   out->line = t->line;
   chunk_name(out->source, sizeof(out->source), t->chunk, t->chunklen);
   if (t->is_main) strcpy(out->name, "main chunk");
-  else lj_coname_clean(out->name, sizeof(out->name), t->name, t->namelen);
-  lj_coname_clean(out->path, sizeof(out->path), t->path, t->pathlen);
+  else lj_cleantext(out->name, sizeof(out->name), t->name, t->namelen);
+  lj_cleantext(out->path, sizeof(out->path), t->path, t->pathlen);
 }
 
 static void lua_name(const CoNames *cn, const GCproto *pt, uint32_t line, CoName *out)
@@ -256,8 +202,8 @@ static void lua_name(const CoNames *cn, const GCproto *pt, uint32_t line, CoName
     lj_coname_luafunc(&t, out);
   } else { /* A builtin function made of bytecode. */
     int is_path = functab_isbuiltin(t.name, t.namelen, t.chunk, t.chunklen);
-    lj_coname_clean(out->name, sizeof(out->name), is_path ? t.name : t.chunk,
-		    is_path ? t.namelen : t.chunklen);
+    lj_cleantext(out->name, sizeof(out->name), is_path ? t.name : t.chunk,
+		 is_path ? t.namelen : t.chunklen);
   }
 }
 
@@ -266,11 +212,11 @@ void lj_coname_cfunc(const CoSymbols *cs, uintptr_t addr, CoName *out)
   const CoSymbol *sym = symbol_of(cs, addr);
   Dl_info info;
   if (sym && sym->name) {
-    lj_coname_clean(out->name, sizeof(out->name), sym->name, strlen(sym->name));
+    lj_cleantext(out->name, sizeof(out->name), sym->name, strlen(sym->name));
   } else if (dladdr((void *)addr, &info) && info.dli_fname) {
     const char *file = strrchr(info.dli_fname, '/');
     file = file ? file + 1 : info.dli_fname;
-    lj_coname_clean(out->name, sizeof(out->name) - 24, file, strlen(file));
+    lj_cleantext(out->name, sizeof(out->name) - 24, file, strlen(file));
     snprintf(out->name + strlen(out->name), 24, "+0x%llx",
 	     (unsigned long long)(addr - (uintptr_t)info.dli_fbase));
   } else {

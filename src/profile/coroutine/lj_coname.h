@@ -70,9 +70,4 @@ LJ_FUNC void lj_coname_free(CoNames *cn);
 /* Name a frame that no group has left out. */
 LJ_FUNC void lj_coname_frame(const CoNames *cn, const CoFrame *fr, CoName *out);
 
-/* Copy text in a printable form: control characters, and those that change the direction of
-** text, become '?'. Invalid UTF-8 becomes "\xNN". Cuts what does not fit into size bytes.
-*/
-LJ_FUNC void lj_coname_clean(char *to, size_t size, const char *s, size_t len);
-
 #endif

@@ -12,6 +12,7 @@
 #include "lj_obj.h"
 #include "lj_ff.h"
 #include "lj_frame.h"
+#include "profile/base/lj_cleantext.h"
 #include "profile/coroutine/lj_cotext.h"
 
 static const char *const states[CO__MAX] = { "running",     "normal",          "suspended",
@@ -65,7 +66,7 @@ static void error_of(const CoGroup *gr, char *to, size_t size)
 {
   cTValue *o = gr->state == CO_FAILED ? error_slot(gr->L) : NULL;
   to[0] = '\0';
-  if (o && tvisstr(o)) lj_coname_clean(to, size, strVdata(o), strV(o)->len);
+  if (o && tvisstr(o)) lj_cleantext(to, size, strVdata(o), strV(o)->len);
 }
 
 void lj_cotext_name(FILE *f, const CoName *name)

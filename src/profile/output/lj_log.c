@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <sys/stat.h>
 
+#include "profile/base/lj_cleantext.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/output/lj_log.h"
 #include "profile/output/lj_nosig.h"
@@ -56,20 +57,25 @@ static void write_stderr(const char *s, size_t len)
   lj_nosig_end(&quiet, write(STDERR_FILENO, s, len) < 0 ? errno : 0);
 }
 
-/* Paths and option texts may contain control characters, so these become '?'. */
-void lj_say(const char *format, ...)
+/* Write a line. Paths and option texts in it may contain any bytes. */
+static LJ_NOINLINE void write_line(const char *text)
 {
   char line[LOG_MAX] = LOG_NAME;
-  size_t i, n = strlen(line);
-  va_list args;
-  va_start(args, format);
-  vsnprintf(line + n, sizeof(line) - 1 - n, format, args);
-  va_end(args);
+  size_t n = strlen(line);
+  lj_cleantext(line + n, sizeof(line) - 1 - n, text, strlen(text));
   n = strlen(line);
-  for (i = 0; i < n; i++)
-    if ((uint8_t)line[i] < ' ' || line[i] == 0x7f) line[i] = '?';
   line[n] = '\n';
   write_stderr(line, n + 1);
+}
+
+void lj_say(const char *format, ...)
+{
+  char text[LOG_MAX];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof(text), format, args);
+  va_end(args);
+  write_line(text);
 }
 
 void lj_log_cut(const char *path, const char *ending, int err)
