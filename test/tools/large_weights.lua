@@ -95,4 +95,39 @@ t.contains(text or "", "the weights of a stack add up to 2^63 or more", "at the 
 text = problem_of { 2^63 }
 t.contains(text or "", "expected a record of sysprof", "a weight at the limit")
 
+-- The same in several files, and in several sessions of one. What is too much is left out.
+local reader = require("sysprof.reader")
+
+local function write_stream(path, ...)
+  local b = B.new():context():event(0, "waits", G.SPF_UNIT_US, 0):lfunc(1, 1, "@a.lua", "f"):stack(1, { F.lfunc(1, 1) })
+  for _, w in ipairs { ... } do b:sample(1, 0, 1, nil, w) end
+  t.write_file(path, b:finish())
+end
+
+write_stream("half.bin", 2^62)
+write_stream("less.bin", 2^62 - 1024)
+local p = reader.read_all { "half.bin", "less.bin" }
+t.equal(#p.problems, 0, "two files, just below the limit")
+p = reader.read_all { "half.bin", "half.bin" }
+t.equal(#p.problems, 1, "two files, at the limit: problems")
+t.contains(p.problems[1].text, "the weights of a stack add up to 2^63 or more", "two files, at the limit")
+t.equal(p.slots:weight(1), 2^62, "two files, at the limit: the sum")
+t.equal(p.slots:samples(1), 1, "two files, at the limit: samples")
+local file = io.open("both.bin", "wb")
+t.equal(require("sysprof.read.mergefiles")({ "half.bin", "half.bin" }, function(s) file:write(s) end, {}), nil, "merge")
+file:close()
+local _
+local status, out, err = t.parse("--weight=event both.bin")
+t.equal(status, 3, "merged, at the limit: status")
+t.contains(err, "the weights of a stack add up to 2^63 or more", "merged, at the limit")
+t.equal(out, "f (a.lua:1) 4611686018427387904\n", "merged, at the limit: the sum")
+
+-- Microseconds in pprof are nanoseconds.
+status, _, err = t.parse("--format=pprof -o half.pb.gz half.bin")
+t.equal(status, 3, "pprof: status")
+t.contains(err, "1 value is too large for pprof, expected less than 2^63", "pprof")
+write_stream("small.bin", 2^53)
+status, _, err = t.parse("--format=pprof -o small.pb.gz small.bin")
+t.equal(status, 0, "pprof, a small value: status: " .. err)
+
 t.finish()

@@ -157,6 +157,8 @@ limits.ROWS = {
   { "JOB_SENTENCE", 1000, "bytes", "a sentence of an answer", "..." },
 
   "Outputs",
+  { "PPROF_VALUE", 2^63, "", "a value of pprof, such as nanoseconds",
+    "%.0f value%s too large for pprof, expected less than {}; the largest possible one stands there" },
   { "READER_SECONDS", 10, "s", "a wait for the reader of a pipe", "nobody reads it; expected a reader within {} s" },
 }
 

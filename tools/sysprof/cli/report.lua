@@ -176,7 +176,7 @@ local function show(say, paths, opt)
     warn(say, name_of(opt.diff), base_view, format, is_empty(base_view))
     warn_symbols(say, name_of(opt.diff), base_view)
   end
-  local function is_whole(v) return v.profile.complete and v.left_out == 0 end
+  local function is_whole(v) return v.profile.complete and not v:room_text() end
   return is_whole(shown_view) and (not base or is_whole(base_view)) and
 	 command.OK or command.INCOMPLETE
 end

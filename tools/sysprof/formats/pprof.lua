@@ -11,6 +11,7 @@ local ffi = require("ffi")
 local events = require("sysprof.model.events")
 local G = require("sysprof.base.grammar")
 local gzip = require("sysprof.formats.gzip")
+local limits = require("sysprof.base.limits")
 local places = require("sysprof.names.places")
 local protobuf = require("sysprof.formats.protobuf")
 local selfreport = require("sysprof.show.selfreport")
@@ -189,6 +190,7 @@ local function put_samples(w, view, list, count)
       local at, event = column.first, column.event
       values[at] = event.second and s.second or s.samples
       values[at + 1] = s.weight * event.members[s.event] * column.scale
+      if values[at + 1] >= limits.PPROF_VALUE then view.too_large = view.too_large + 1 end
     end
     protobuf.numbers(m, SAMPLE.location_id, ids, n)
     protobuf.numbers(m, SAMPLE.value, values, #values)

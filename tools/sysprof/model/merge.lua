@@ -334,10 +334,10 @@ end)
 
 local merge = {}
 
--- Adds the profile q to the profile p. Returns false if there are too many
--- distinct stacks; what did not fit is left out.
+-- Adds the profile q to the profile p. What does not fit is left out: distinct stacks, or the weights of one.
+-- Returns a sentence on that, or nil.
 local function add(m, q)
-  local p, fits = m.profile, true
+  local p, fits, fit_weights = m.profile, true, true
   q.room:close()	-- The profile takes what it keeps.
   part_processes(m, q)
   m.frames, m.addresses = {}, numbermap.new()
@@ -368,10 +368,14 @@ local function add(m, q)
 	set_of[set] = set_of[set] or p.label_sets:set(set)
 	set = set_of[set]
       end
-      slot_of[i] = p:add_slot(thread_of[slots:thread(i)], event, set, slots:state(i), lua, host,
-			      slots:samples(i), slots:weight(i), slots:second(i)) or 0
+      local slot, is_too_heavy = p:add_slot(thread_of[slots:thread(i)], event, set, slots:state(i), lua, host,
+			      slots:samples(i), slots:weight(i), slots:second(i))
+      slot_of[i] = slot or 0
+      fit_weights = fit_weights and not is_too_heavy
+      fits = fits and (slot or is_too_heavy)
+    else
+      fits = false
     end
-    fits = fits and slot_of[i] ~= 0
   end
   if p.timeline and q.timeline then
     p.room:take("SINGLES", q.timeline.n)
@@ -389,7 +393,7 @@ local function add(m, q)
   p.last_time = math.max(p.last_time, q.last_time)
   p.end_time = math.max(p.end_time, q.end_time)
   add_sessions(m, q)
-  return fits
+  return not fits and p.room:sentence("STACKS") or not fit_weights and limits.sentence("WEIGHT") or nil
 end
 
 -- Returns a function add(q) that adds the profile q to p, see above. same_process:

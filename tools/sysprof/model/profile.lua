@@ -332,12 +332,17 @@ function methods:add_mark(time, kind)
 end
 
 -- Counts samples of a thread, event and set of labels at once, which profile.add does one by
--- one. Returns their slot, or nil without room.
+-- one. Returns their slot; or nil without room; or nil and true where the sum of weights would be too large.
 function methods:add_slot(thread, event, set, state, lua, host, samples, weight, second)
   local lane = lane_of(self, thread, event, set)
-  local slot = lane and self.slots:add(lane, state, lua, host, samples, weight)
+  local sums, slot, before = self.slots, nil, nil
+  if lane then slot, before = sums:add(lane, state, lua, host, 0, 0) end
   if not slot then return nil end
-  if second > 0 then self.slots:add_second(slot, second) end
+  if sums:samples(slot) > 0 and (before + weight >= WEIGHT_MAX or sums:second(slot) + second >= WEIGHT_MAX) then
+    return nil, true
+  end
+  sums:raise(slot, samples, weight)
+  if second > 0 then sums:add_second(slot, second) end
   return slot
 end
 

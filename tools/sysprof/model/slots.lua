@@ -71,6 +71,12 @@ function methods:add(lane, state, lua, host, samples, weight)
   return i, sum
 end
 
+-- Counts more samples in a slot.
+function methods:raise(i, samples, weight)
+  local s = self.map.list[i]
+  s.samples, s.weight = s.samples + samples, s.weight + weight
+end
+
 -- Adds to the second weight of a slot. Returns the sum.
 function methods:add_second(i, value)
   if i >= self.seconds_size then

@@ -180,7 +180,8 @@ local function read_paths(paths, options)
       for _, problem in ipairs(p.problems) do
 	all:add_problem(problem.offset, problem.text, path)
       end
-      if not add(p) then all:add_problem(0, all.room:sentence("STACKS"), path) end
+      local missing = add(p)
+      if missing then all:add_problem(0, missing, path) end
       all.unlisted = all.unlisted + p.unlisted
       all.version, all.size = math.min(all.version, p.version), all.size + p.size
     end

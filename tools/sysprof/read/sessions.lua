@@ -117,7 +117,8 @@ local function take_over(self, s, offset)
     return
   end
   self.add = self.add or merge.into(self.merged, true)
-  if not self.add(p) then self:report_limit(offset, p.room:sentence("STACKS")) end
+  local missing = self.add(p)
+  if missing then self:report_limit(offset, missing) end
 end
 
 -- Decodes a chunk: its records from first to before stop, its offset. Its first

@@ -118,6 +118,7 @@ function view.new(profile, options)
     frame_room = is_live and limits.LIVE_FRAMES or limits.VIEW_FRAMES + FRAMES_PER_BYTE * size,
     node_room = is_live and limits.LIVE_NODES or limits.VIEW_NODES + NODES_PER_BYTE * size,
     text_room = limits.VIEW_TEXT + TEXT_PER_BYTE * size,
+    too_large = 0,	-- Values that the format cannot hold.
     left_out = 0,	-- Samples that there was no room for, at most in a pass.
     kinds = nil, loops = nil,	-- Of the slots, and names of loops: see sysprof.show.loops.
     base = nil, base_scale = nil,	-- See compare_with().
@@ -198,9 +199,10 @@ function methods:leave_out(samples)
   self.left_out = self.left_out + samples
 end
 
--- Returns a sentence on samples that were left out, or nil.
+-- Returns a sentence on samples that were left out, or on values that are wrong; or nil.
 function methods:room_text()
-  if self.left_out == 0 then return nil end
+  local n = self.too_large
+  if self.left_out == 0 then return n > 0 and limits.sentence("PPROF_VALUE", n, n == 1 and " is" or "s are") or nil end
   local are = self.left_out == 1 and " is" or "s are"
   if self.profile.room.is_live then return limits.sentence("LIVE_FRAMES", self.left_out, are) end
   return limits.sentence("VIEW_FRAMES", self.left_out, are, self.profile.size)
