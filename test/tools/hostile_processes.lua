@@ -98,6 +98,8 @@ if can_mount("a second folder of all users") then
   os.execute(("chmod 777 second/%s.2"):format(folder))
   programs.says("record --force -d 100ms -o out.bin " .. pid, 1, ("is live, but other users may write /tmp/%s.2, the " ..
     "folder of its socket; run 'chmod 700 /tmp/%s.2'"):format(folder, folder))
+  t.contains(select(3, try("ps")), ("process %d (luajit) is live, but other users may write /tmp/%s.2,")
+	     :format(pid, folder), "ps: a second folder")
   server.stop { pid }
 end
 

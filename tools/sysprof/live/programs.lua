@@ -343,7 +343,7 @@ local function is_command(facts)
 end
 
 -- Finds the programs that this user can reach. Returns a list of live ones, { pid=, facts=, fd= or stopped= }, and one
--- of facts on others.
+-- of facts on others, with why: as connect().
 function programs.find()
   local list, live, others, pids = {}, {}, {}, {}
   system.allow_files()	-- Each program takes a descriptor.
@@ -358,6 +358,7 @@ function programs.find()
     program.stopped = program.fd and programs.stopped(program.facts)
     if program.stopped then system.close(program.fd) end
     if program.fd then live[#live + 1] = program else others[#others + 1] = program.facts end
+    program.facts.why = program.why
     if program.stopped then program.fd = nil end
   end
   return live, others
@@ -370,7 +371,7 @@ function programs.asleep(list)
   for _, facts in ipairs(list) do asked[#asked + 1] = not is_command(facts) and facts or nil end
   for i, has in ipairs(library.of_all(asked)) do
     if has == "ours" then asleep[#asleep + 1] = asked[i] end
-    if has == "lost" then lost[#lost + 1] = why_not_live(asked[i], has) end
+    if has == "lost" then lost[#lost + 1] = why_not_live(asked[i], has, asked[i].why) end
   end
   return asleep, lost
 end
