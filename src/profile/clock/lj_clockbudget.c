@@ -174,8 +174,8 @@ static void on_tick_write(const Clock *c, char *text)
     c->spec.name, OFFTICK_SWITCHES);
 }
 
-#define PREEMPTED_CPU_NS 1000000000u /* CPU time that is worth the sentence, */
-#define PREEMPTED_RATE   20          /* and times in a second of it. */
+#define PREEMPTED_CPU_NS 250000000u /* CPU time that is worth the sentence, */
+#define PREEMPTED_RATE   20         /* and times in a second of it. */
 
 /* The thread's last tick may be writing the numbers. */
 static void preempted_write(const Clock *c, char *text)
