@@ -2,8 +2,9 @@
 -- Judge of a profile of a random program: counts illegal stacks in each format.
 --
 -- The functions of the program on a stack, in their order, must be the stack of the
--- innermost one. Without host frames, only known builtins stand between them. A stack that
--- says that it is broken does not count. Each stack has the same samples in all formats. See
+-- innermost one, each caller at the line of its call. Without host frames, only known builtins
+-- stand between them. A stack that says that it is broken does not count, and neither do waits
+-- whose stack it did not see in time. Each stack has the same samples in all formats. See
 -- random_program.lua.
 ----------------------------------------------------------------------------
 
@@ -37,12 +38,19 @@ local function function_of(program, name, lines)
      (not lines and line ~= node.first or line < node.first or line > node.last) then
     error("not a line of it: " .. name, 0)
   end
-  return node
+  return node, line
 end
 
 local function is_unknown(name)
-  return name:find("^%[lua ") or name:find("^%[host ") or name:find("^%[no ")
+  return name:find("^%[lua ") or name:find("^%[stack unknown") or name:find("^%[host ") or name:find("^%[no ")
 end
+
+-- Waits that are short, or whose stack the profiler did not see in time.
+local GAPS = {
+  ["[short waits]"] = true, ["[runnable]"] = true, ["[waits lost]"] = true,
+  ["[stack unknown: seen too late]"] = true, ["[stack unknown: too many waits]"] = true,
+  ["[stack unknown: the thread ran meanwhile]"] = true,
+}
 
 -- Whether a builtin may stand between two functions of the program.
 local function may_stand(node, name)
@@ -51,14 +59,30 @@ local function may_stand(node, name)
 	 between.coroutine and (name == "[coroutine]" or name:find("^coroutine%."))
 end
 
--- Returns nil if a stack is legal, "broken" if it says so itself, else what is wrong.
+-- Returns the line where a function calls the next one on the stack. Those between have left by a
+-- tail call.
+local function line_of_call(caller, callee)
+  while callee ~= caller and callee.way.tail do callee = callee.parent end
+  if callee == caller then return caller.again end
+  return callee.line
+end
+
+-- Returns nil if a stack is legal, "broken" if it says so itself, "gap" for waits without a stack,
+-- else what is wrong.
 local function fault(program, names, options)
-  local stack, others = {}, {}
+  if GAPS[names[#names]] then return "gap" end
+  local stack, others, line = {}, {}, nil
   for _, name in ipairs(names) do
     if is_unknown(name) then return "broken" end
-    local ok, node = pcall(function_of, program, name, options.lines)
+    local ok, node, own_line = pcall(function_of, program, name, options.lines)
     if not ok then return node end
     if node then
+      local caller = stack[#stack]
+      if options.lines and caller and line ~= line_of_call(caller, node) then
+	return ("%s calls %s at line %s in place of %s"):format(caller.name, node.name,
+	  tostring(line), tostring(line_of_call(caller, node)))
+      end
+      line = own_line
       for _, other in ipairs(others) do
 	if options.no_host and #stack > 0 and not may_stand(node, other) then
 	  return ("%s stands between %s and %s"):format(other, stack[#stack].name, node.name)
@@ -151,10 +175,11 @@ end
 
 -- Deeper levels of the tree are not indented further, so it is read without host frames.
 local VIEWS = {
-  { "folded", {} }, { "folded", { no_host = true } }, { "folded", { lines = true } },
-  { "folded", { lines = true, no_host = true } }, { "tree", { no_host = true } },
-  { "flamegraph", {} }, { "speedscope", {} }, { "pprof", {} },
+  { "folded" }, { "folded", no_host = true }, { "folded", lines = true },
+  { "folded", lines = true, no_host = true }, { "tree", no_host = true },
+  { "flamegraph" }, { "speedscope" }, { "pprof" },
 }
+for _, v in ipairs(VIEWS) do v.weight = "samples" end
 
 local function title(format, options)
   return format .. (options.no_host and " --no-host" or "") .. (options.lines and " --lines" or "")
@@ -163,7 +188,7 @@ end
 -- Renders a profile in a format; calls f(names, value) for each stack.
 local function each_stack(p, format, options, f)
   local out = {}
-  require("sysprof." .. format).render(view.new(p, options), function(s) out[#out + 1] = s end)
+  require("sysprof." .. format).render(assert(view.new(p, options)), function(s) out[#out + 1] = s end)
   stacks_of[format](table.concat(out), f)
 end
 
@@ -179,13 +204,15 @@ end
 -- Judges the stacks of one view of a profile. Returns a result of legal_stacks.judge(), with the
 -- sum of each stack.
 local function judge_view(program, p, format, options)
-  local r = { title = title(format, options), samples = 0, broken = 0, illegal = 0, faults = {},
+  local r = { title = title(format, options), samples = 0, gaps = 0, broken = 0, illegal = 0, faults = {},
 	      is_whole = format ~= "tree", sums = {} }
   each_stack(p, format, options, function(names, value)
     local why, stack = fault(program, names, options), table.concat(names, ";")
     r.samples, r.sums[stack] = r.samples + value, (r.sums[stack] or 0) + value
     if why == "broken" then
       r.broken = r.broken + value
+    elseif why == "gap" then
+      r.gaps = r.gaps + value
     elseif why then
       r.illegal = r.illegal + value
       r.faults[#r.faults + 1] = ("%d in %s: %s\n    %s"):format(value, r.title, why, stack)
@@ -195,9 +222,11 @@ local function judge_view(program, p, format, options)
 end
 
 -- Adds a fault for each stack with other samples than in a view that shows the same.
-local function compare(r, other)
+-- other_unit: the other view counts objects or waits, so it must have the stack only.
+local function compare(r, other, other_unit)
   for stack, value in pairs(r.sums) do
     local expected = other.sums[stack] or 0
+    if other_unit and expected > 0 and value > 0 then expected = value end
     if value ~= expected then
       r.illegal = r.illegal + math.abs(value - expected)
       r.faults[#r.faults + 1] = ("%d in %s, %d in %s\n    %s"):format(value, r.title, expected,
@@ -207,20 +236,22 @@ local function compare(r, other)
 end
 
 -- Judges the profile of a program at a path. list: what random_program.make() returned. Returns
--- the number of samples and a list { title=, samples=, broken=, illegal=, faults=, is_whole= }
--- by format; or nil and a message. is_whole: the format has all samples.
+-- the number of samples and a list { title=, samples=, gaps=, broken=, illegal=, faults=, is_whole= }
+-- by format; or nil and a message. gaps: samples of waits without a stack; is_whole:
+-- the format has all samples.
 function legal_stacks.judge(list, path)
   local program = lookup(list)
   local p, err = reader.read(path, { timeline = true })
   if not p then return nil, err end
-  local results, of_view = {}, {}
+  local results, of_view, other_unit = {}, {}, assert(view.new(p)).event.second ~= nil
   for i, v in ipairs(VIEWS) do
-    results[i] = judge_view(program, p, v[1], v[2])
+    results[i] = judge_view(program, p, v[1], v)
     of_view[results[i].title] = results[i]
   end
   for _, format in ipairs { "folded", "flamegraph", "speedscope" } do
-    compare(of_view[format], of_view.pprof)	-- pprof needs no tree.
+    compare(of_view[format], of_view.pprof, other_unit)	-- pprof needs no tree.
   end
+  of_view.pprof.is_whole = not other_unit
   compare(of_view["tree --no-host"], of_view["folded --no-host"])
   return (p:totals()), results
 end

@@ -4,7 +4,8 @@
 -- The functions form a tree. A function has one caller, which calls it in one way: directly,
 -- by pcall, as a metamethod, in a coroutine, by a callback from C and others. A tail call
 -- takes the caller off the stack. So the stack of a sample follows from its innermost
--- function alone. A seed gives the same program on each machine.
+-- function alone, and so does the line of each caller. A seed gives the same program on each
+-- machine.
 ----------------------------------------------------------------------------
 
 local random_program = {
@@ -26,7 +27,9 @@ local YIELDS = 2
 --   between  builtins that stand between caller and function
 --   yields   statement that yields, in the function's own body
 --   free     the caller may end by a tail call: nobody uses what it returns
---   not_hot  plain LuaJIT fails with it when each loop is compiled at once
+--   not_jit  plain LuaJIT hangs with it in compiled code now and then
+--   leaf     the function calls no other one: an error below a hook makes the VM forget that a
+--            hook runs, and call it again
 --   nojit    the caller must not be compiled: a callback in compiled code is an error
 local ways = {
   direct = { call = "NAME(x)", free = true },
@@ -65,9 +68,9 @@ local ways = {
 		 call = "string.gsub('ab', '.', OWN)", ret = "return nil",
 		 between = { "string.gsub" } },
   foreach = { call = "table.foreach({ 1, 2 }, NAME)", ret = "return nil",
-	      between = { "foreach" }, not_hot = true },
+	      between = { "foreach" }, not_jit = true },
   foreachi = { call = "table.foreachi({ 1, 2 }, NAME)", ret = "return nil",
-	       between = { "foreachi" }, not_hot = true },
+	       between = { "foreachi" }, not_jit = true },
   tostring = { setup = "local OWN = setmetatable({}, { __tostring = NAME })",
 	       call = "tostring(OWN)", ret = "return 'x'", between = { "tostring" } },
   load = { call = "assert(load(OWN, '=NAME'))()", chunk = true, free = true },
@@ -96,6 +99,20 @@ local ways = {
 		     between = { "cdata.__index" } },
   meta_len = { setup = "local OWN = newproxy(true) getmetatable(OWN).__len = NAME",
 	       call = "local _ = #OWN" },
+  wrap_without_parameters = { call = "coroutine.wrap(NAME)()", sig = "", between = { "coroutine" },
+			      free = true },
+  weak_index = { setup = "local OWN = setmetatable({}, { __index = NAME, __mode = 'kv' })",
+		 call = "OWN[{}] = {} local _ = OWN.k" },
+  hook = { call = "debug.sethook(NAME, '', 1) x = x + 1 debug.sethook()",
+	   leaf = true },
+  -- The collection that the caller asks for finalizes the object: no other one comes before.
+  finalizer = { setup = "local OWN = newproxy(true) getmetatable(OWN).__gc = NAME",
+		call = "newproxy(OWN) collectgarbage()", between = { "collectgarbage" }, free = true },
+  ffi_gc = { call = "ffi.gc(ffi.new('int[1]'), NAME) collectgarbage()",
+	     between = { "collectgarbage" }, free = true },
+  metatype_gc = { setup = "local OWN = ffi.metatype(ffi.typeof('struct { int x; }'), " ..
+			  "{ __gc = NAME })", call = "OWN() collectgarbage()",
+		  between = { "collectgarbage" }, free = true },
   meta_index_chain = { setup = "local OWN = setmetatable({}, { __index = " ..
 			       "setmetatable({}, { __index = NAME }) })",
 		       call = "local _ = OWN.k" },
@@ -118,8 +135,6 @@ local way_names = {}
 for name in pairs(ways) do way_names[#way_names + 1] = name end
 table.sort(way_names)
 
-random_program.ways = way_names
-
 -- Statements that take time.
 local WORK = {
   "for i = 1, N do x = x + i % 7 end",
@@ -130,6 +145,13 @@ local WORK = {
   "local s = '' for i = 1, N / 8 do s = s .. i end x = x + #s",
   "for i = 1, N do local v = { i } x = x + v[1] % 5 end",
 }
+
+-- Statements that wait, in the profiles of waits: at each seventh visit, so often at most.
+local VISITS_MAX = 7 * 1500
+local WAITS = { "ffi.C.usleep(2000)", "ffi.C.poll(nil, 0, 2)", "pcall(ffi.C.usleep, 2000)" }
+for i, wait in ipairs(WAITS) do
+  WAITS[i] = ("visits = visits + 1 if visits %% 7 == 0 and visits < %d then %s end"):format(VISITS_MAX, wait)
+end
 
 -- -- The tree --------------------------------------------------------------
 
@@ -142,20 +164,20 @@ local function generator(seed)
   end
 end
 
-local function pick_way(random, parent, hot)
+local function pick_way(random, parent, jit_on)
   while true do
     local name = way_names[random(#way_names)]
     local way = ways[name]
     if not (way.tail and (parent.tail_child or not parent.returns_freely)) and
-       not (way.not_hot and hot) then
+       not (way.not_jit and jit_on) then
       return name, way
     end
   end
 end
 
 -- Adds a function below a parent.
-local function add_function(list, random, parent, hot)
-  local name, way = pick_way(random, parent, hot)
+local function add_function(list, random, parent, jit_on)
+  local name, way = pick_way(random, parent, jit_on)
   local node = { id = #list + 1, parent = parent, depth = parent.depth + 1, way_name = name,
 		 way = way, children = {}, returns_freely = way.free or false }
   node.name = "f" .. node.id
@@ -167,16 +189,15 @@ local function add_function(list, random, parent, hot)
   list[node.id], parent.children[#parent.children + 1] = node, node
 end
 
--- hot: each loop is compiled at once.
-local function make_tree(random, hot)
+local function make_tree(random, jit_on)
   local root = { id = 1, name = "f1", depth = 1, way = ways.direct, way_name = "direct",
 		 children = {}, returns_freely = true }
   local list = { root }
   while #list < FUNCTIONS do
     -- Of two functions the younger one: trees become deep.
     local parent = list[math.max(random(#list), random(#list))]
-    if #parent.children < CHILDREN_MAX and parent.depth < DEPTH_MAX then
-      add_function(list, random, parent, hot)
+    if #parent.children < CHILDREN_MAX and parent.depth < DEPTH_MAX and not parent.way.leaf then
+      add_function(list, random, parent, jit_on)
     end
   end
   return list
@@ -222,10 +243,12 @@ local function write_body(node, out, random)
   local way = node.way
   local function put(text) out[#out + 1] = text end
   local function work()
-    put("  do " .. WORK[random(#WORK)]:gsub("N", tostring(20 + random(60))) .. " end")
+    local n = random(#WORK + (out.waits and #WAITS or 0))
+    put("  do " .. (WORK[n] or WAITS[n - #WORK]):gsub("N", tostring(20 + random(60))) .. " end")
   end
   put(way.sig == "..." and "  local x = select('#', ...)" or "  local x = 1")
   work()
+  node.again = #out + 1
   if way.recursion then put(("  if n > 0 then %s(n - 1) return end"):format(node.name)) end
   for _ = 1, way.yields and YIELDS or 0 do
     put("  " .. way.yields)
@@ -235,11 +258,13 @@ local function write_body(node, out, random)
     if c.way.inner then write_function(c, out, random) end
     if c ~= node.tail_child then
       put("  do " .. fill(c, c.way.call) .. " end")
+      c.line = #out
       if random(2) == 1 then work() end
     end
   end
   local last = node.tail_child
   put("  " .. (last and fill(last, last.way.call) or way.ret or "return x"))
+  if last then last.line = #out end
 end
 
 function write_function(node, out, random)
@@ -253,7 +278,7 @@ end
 
 -- Writes a function that is a chunk of its own, as the text that is loaded.
 local function write_chunk(node, out, random)
-  local own = { chunk = node.name }
+  local own = { chunk = node.name, waits = out.waits }
   write_body(node, own, random)
   node.chunk, node.first, node.last = own.chunk, 0, #own
   local text = fill(node, "local OWN = ") .. ("%q"):format(table.concat(own, "\n"))
@@ -275,31 +300,42 @@ end
 local HEAD = [[
 ffi = require("ffi")
 ffi.cdef "void qsort(void *, size_t, size_t, int (*)(const int *, const int *));"
+ffi.cdef "int usleep(unsigned); int poll(void *, unsigned long, int);"
+visits = 0
 ]]
 
 -- Takes its samples and ends.
 local TAIL = [[
 local samples, path, seconds = tonumber(arg[1]), arg[2], tonumber(arg[3])
-assert(misc.sysprof.start{ mode = "C", clock = "wall-signal", interval = 0.1, path = path })
-repeat f1() until misc.sysprof.report().samples >= samples or os.clock() > seconds
+assert(misc.sysprof.start{ mode = "C", EVENT, path = path })
+local start = os.time()
+repeat f1() until misc.sysprof.report().samples >= samples or os.time() - start > seconds
 assert(misc.sysprof.stop())
 ]]
 
 -- -- API -------------------------------------------------------------------
 
+-- What is profiled: options of the start.
+local EVENTS = {
+  ticks = 'clock = "wall-signal", interval = 0.1',
+  allocations = 'clock = "alloc", period = 512',
+  waits = 'clock = "offcpu/threshold=500000/"',
+}
+
 -- Returns the text of a program and the list of its functions: { id, name, way_name, chunk,
--- first, last: lines; below: ids on the stack below it; between: set of builtins
--- between it and the last of these; way.recursion }. hot: each loop is compiled at once.
+-- first, last: lines; line: of the call in the caller; again: of the call by itself; below: ids
+-- on the stack below it; between: set of builtins between it and the last of these;
+-- way.recursion }. jit_on: code is compiled. event: "ticks", "allocations" or "waits".
 -- The program's arguments are a number of samples, the file of the profile and the most
--- seconds of CPU time.
-function random_program.make(seed, hot)
+-- seconds.
+function random_program.make(seed, jit_on, event)
   local random = generator(seed)
-  local list = make_tree(random, hot)
+  local list = make_tree(random, jit_on)
   for _, node in ipairs(list) do set_stack(node) end
-  local out = { chunk = random_program.FILE }
+  local out = { chunk = random_program.FILE, waits = event == "waits" }
   for line in HEAD:gmatch("[^\n]+") do out[#out + 1] = line end
   write_all(list[1], out, random, false)
-  return table.concat(out, "\n") .. "\n" .. TAIL, list
+  return table.concat(out, "\n") .. "\n" .. TAIL:gsub("EVENT", EVENTS[event]), list
 end
 
 return random_program

@@ -13,28 +13,30 @@ local t = require("tools_test")
 local random_stacks = {}
 
 local SAMPLES = 5000		-- Of a program,
-local CPU_SECONDS = 10		-- or so much CPU time.
+local SECONDS = 10		-- or so long.
 local TIMEOUT = 120		-- Seconds until a program hangs.
 local BROKEN_SHARE = 0.005	-- Of all samples, at most.
 local FAULTS_SHOWN = 3
 
 local SETTINGS = {
-  { name = "JIT off", options = "-joff" },
+  { name = "JIT off", options = "-joff", jit_off = true },
   { name = "JIT on", options = "-O3" },
-  { name = "hot at once", options = "-Ohotloop=1 -Ohotexit=1", hot = true },
+  { name = "hot at once", options = "-Ohotloop=1 -Ohotexit=1" },
   { name = "-O1", options = "-O1" },
   { name = "little machine code", options = "-O3 -Omaxmcode=32 -Osizemcode=32" },
 }
 
+local EVENTS = { "ticks", "allocations", "waits" }
+
 local function quoted(path) return "'" .. path:gsub("'", "'\\''") .. "'" end
 
 -- Runs a program in a folder. Returns what is wrong as text, "" for nothing, and the results.
-local function run_program(folder, seed, setting)
-  local text, list = random_program.make(seed, setting.hot)
+local function run_program(folder, seed, setting, event)
+  local text, list = random_program.make(seed, not setting.jit_off, event)
   t.write_file(folder .. "/" .. random_program.FILE, text)
   local status, _, err = t.shell(("cd %s && timeout %d %s %s %s %d p.bin %d"):format(
     quoted(folder), TIMEOUT, quoted(t.luajit), setting.options, random_program.FILE, SAMPLES,
-    CPU_SECONDS))
+    SECONDS))
   if status ~= 0 then return ("it ended with %d: %s"):format(status, err), {} end
   local samples, results = legal_stacks.judge(list, folder .. "/p.bin")
   if not samples then return results, {} end
@@ -50,20 +52,20 @@ end
 
 local function add_results(sums, results)
   for i, r in ipairs(results) do
-    local sum = sums[i] or { title = r.title, samples = 0, broken = 0, illegal = 0 }
+    local sum = sums[i] or { title = r.title, samples = 0, gaps = 0, broken = 0, illegal = 0 }
     sums[i] = sum
-    for _, key in ipairs { "samples", "broken", "illegal" } do sum[key] = sum[key] + r[key] end
+    for _, key in ipairs { "samples", "gaps", "broken", "illegal" } do sum[key] = sum[key] + r[key] end
   end
 end
 
--- Prints the sums. Returns whether too many samples are broken.
-local function print_sums(sums, programs)
-  print(("%d programs\n%-28s %10s %10s %10s"):format(programs, "format", "samples", "broken",
-						      "illegal"))
+-- Prints the sums of an event. Returns whether too many samples are broken.
+local function print_sums(sums, event)
+  print(("%-28s %10s %10s %10s"):format(event, "stacks", "broken", "illegal"))
   local bad = false
   for _, s in ipairs(sums) do
-    print(("%-28s %10d %10d %10d"):format(s.title, s.samples, s.broken, s.illegal))
-    bad = bad or s.broken > BROKEN_SHARE * s.samples
+    local stacks = s.samples - s.gaps
+    print(("%-28s %10d %10d %10d"):format(s.title, stacks, s.broken, s.illegal))
+    bad = bad or s.broken > BROKEN_SHARE * stacks
   end
   if bad then print(("more than %g %% of the samples are broken"):format(100 * BROKEN_SHARE)) end
   return bad
@@ -72,27 +74,32 @@ end
 -- Runs the programs seed, seed + 1 and so on for some seconds, one at least. keep: an empty
 -- folder for those that fail. Prints what it found; returns whether all was right.
 function random_stacks.run(seed, seconds, keep)
-  local till, programs, sums, is_right = os.time() + seconds, 0, {}, true
+  local till, programs, is_right, sums = os.time() + seconds, 0, true, {}
+  for _, event in ipairs(EVENTS) do sums[event] = {} end
   print(("seed %d"):format(seed))
   repeat
     local number = seed + programs
-    local setting = SETTINGS[number % #SETTINGS + 1]
+    local setting, event = SETTINGS[number % #SETTINGS + 1], EVENTS[number % #EVENTS + 1]
     local folder = ("%s/%d"):format(keep, number)
     assert(shell_status("mkdir " .. quoted(folder)) == 0, "cannot make a folder")
-    local wrong, results = run_program(folder, number, setting)
+    local wrong, results = run_program(folder, number, setting, event)
     programs = programs + 1
-    add_results(sums, results)
+    add_results(sums[event], results)
     if wrong == "" then
       os.execute("rm -r " .. quoted(folder))
     else
       is_right = false
       t.write_file(folder .. "/wrong", wrong .. "\n")
-      print(("program %d, %s (luajit %s), is kept in %s\n%s"):format(number, setting.name,
+      print(("program %d, %s, %s (luajit %s), is kept in %s\n%s"):format(number, event, setting.name,
 	setting.options, folder, wrong))
     end
   until os.time() >= till
-  local bad = print_sums(sums, programs)
-  return is_right and not bad
+  print(("%d programs"):format(programs))
+  for _, event in ipairs(EVENTS) do
+    local bad = print_sums(sums[event], event)
+    is_right = is_right and not bad
+  end
+  return is_right
 end
 
 return random_stacks
