@@ -183,8 +183,8 @@ struct luam_Sysprof_SelfReport {
 			** samples may be missing. */
   uint64_t lost_queue;      /* Samples lost: all buffers waited for the writer. */
   uint32_t unsampled;       /* Threads without samples: memory, timers or descriptors
-			** ran out, or the thread blocked the signal. The largest
-			** number at one time. */
+			** ran out, the thread blocked the signal, or its C stack has no
+			** room for one. The largest number at one time. */
   uint64_t signal_mean_ns;  /* Time of interrupt and signal per sample, as measured at
 			   ** the start. 0: the clocks are on the kernel's tick, which
 			   ** comes anyway. */
@@ -285,6 +285,8 @@ LUAMISC_API int luaM_sysprof_dump(lua_State *L);
 ** another thread. With THREADS_OWN the profiler samples the calling thread from now on.
 ** PROFILE_ERRRUN: the VM is not profiled. PROFILE_ERRIO: the profile's clocks do not start
 ** on this thread; errno has the cause. The profile goes on without samples.
+** PROFILE_ERRMEM: with THREADS_OWN, this thread's C stack has no room for a signal. The profile
+** goes on as without the call.
 */
 LUAMISC_API int luaM_sysprof_moved(lua_State *L);
 

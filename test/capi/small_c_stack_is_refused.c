@@ -1,6 +1,6 @@
 /* A thread whose C stack has no room for a signal cannot start a profile: the first signal would
 ** end the program. A larger one can. Each way to start says so in the same words, and of a small
-** signal stack, too.
+** signal stack, too. A profile does not follow its VM to such a thread.
 */
 
 #ifndef _GNU_SOURCE
@@ -32,6 +32,14 @@ static void *start_lua(void *arg)
   status = luaL_dostring(L, "return (select(2, misc.sysprof.start { mode = 'D' }))") != 0;
   snprintf(why, sizeof(why), "%s", lua_tostring(L, -1));
   lua_settop(L, 0);
+  return arg;
+}
+
+static void *move(void *arg)
+{
+  status = luaM_sysprof_moved(L);
+  error = errno;
+  snprintf(why, sizeof(why), "%s", luaM_sysprof_error());
   return arg;
 }
 
@@ -71,6 +79,14 @@ int main(void)
   start_on(small_stack_kernel_max() + SMALL_STACK_HANDLER + 32 * 1024, start, &opt);
   CHECK_EQ(status, PROFILE_SUCCESS);
   if (status == PROFILE_SUCCESS) CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  sink.len = 0;
+  CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
+  start_on(small_stack_kernel_max() + SMALL_STACK_HANDLER + 4096, move, &opt);
+  CHECK_EQ(status, PROFILE_ERRMEM);
+  CHECK_EQ(error, ENOMEM);
+  CHECK(strstr(why, "the C stack of the VM's thread has ") != NULL);
+  session_run(L, session_samples() + 3);
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   ss.ss_size = small_stack_kernel_max() + 1024;
   ss.ss_sp = small_stack(ss.ss_size);
   REQUIRE(sigaltstack(&ss, NULL) == 0);

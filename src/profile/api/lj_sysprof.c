@@ -282,12 +282,18 @@ int lj_sysprof_dump(global_State *g)
 int lj_sysprof_moved(global_State *g)
 {
   char *errmsg = lj_options_errmsg();
+  VmThread own = { lj_osthread_self(), 0, 0 };
   Profile *p;
   int status = PROFILE_ERRRUN, err = 0;
   lj_process_moved(g);
+  lj_osthread_stack(&own.stack_lo, &own.stack_hi);
   lj_process_lock();
   p = lj_registry_of(g);
-  if (p && profile_isrunning(p)) {
+  if (p && profile_isrunning(p) && p->opt.threads != LUAM_SYSPROF_THREADS_ALL &&
+      !stack_suffices(&own, errmsg)) {
+    status = PROFILE_ERRMEM;
+    err = ENOMEM;
+  } else if (p && profile_isrunning(p)) {
     err = lj_vmprofile_move(p, errmsg);
     if (err == 0) err = lj_process_setthread(); /* This one may block our signals. */
     status = err ? PROFILE_ERRIO : PROFILE_SUCCESS;

@@ -164,6 +164,13 @@ static int tls_add(struct dl_phdr_info *info, size_t size, void *sum)
   return 0;
 }
 
+size_t lj_osthread_tls(void)
+{
+  size_t size = 0;
+  dl_iterate_phdr(tls_add, &size);
+  return size;
+}
+
 /* Program and user choose the default size, and may choose one that is too small. The C library
 ** takes its part of a stack, the kernel's largest signal frame included, and puts the static TLS of
 ** all libraries there. It can reserve more for later libraries than ours knows of; then it refuses the
@@ -176,7 +183,7 @@ int lj_osthread_create(pthread_t *thread, size_t stack, void *(*f)(void *))
   int err;
   if ((err = pthread_attr_init(&attr)) != 0) return err;
   stack += least > PTHREAD_STACK_MIN ? (size_t)least : (size_t)PTHREAD_STACK_MIN;
-  dl_iterate_phdr(tls_add, &stack);
+  stack += lj_osthread_tls();
   stack = (stack + STACK_ALIGN - 1) & ~(size_t)(STACK_ALIGN - 1);
   pthread_attr_setstacksize(&attr, stack);
   pthread_attr_setguardsize(&attr, GUARD_SIZE);
@@ -186,17 +193,22 @@ int lj_osthread_create(pthread_t *thread, size_t stack, void *(*f)(void *))
   return err;
 }
 
-void lj_osthread_stack(uintptr_t *lo, uintptr_t *hi)
+void lj_osthread_stackof(pthread_t thread, uintptr_t *lo, uintptr_t *hi)
 {
   pthread_attr_t attr;
   void *addr = NULL;
   size_t size = 0;
-  if (pthread_getattr_np(pthread_self(), &attr) == 0) {
+  if (pthread_getattr_np(thread, &attr) == 0) {
     if (pthread_attr_getstack(&attr, &addr, &size) != 0) size = 0;
     pthread_attr_destroy(&attr);
   }
   *lo = size ? (uintptr_t)addr : 0;
   *hi = size ? (uintptr_t)addr + size : 0;
+}
+
+void lj_osthread_stack(uintptr_t *lo, uintptr_t *hi)
+{
+  lj_osthread_stackof(pthread_self(), lo, hi);
 }
 
 size_t lj_osthread_signalframe(void)

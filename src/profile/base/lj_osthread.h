@@ -58,6 +58,12 @@ LJ_FUNC int lj_osthread_create(pthread_t *thread, size_t stack, void *(*f)(void 
 */
 LJ_FUNC void lj_osthread_stack(uintptr_t *lo, uintptr_t *hi);
 
+/* The same of another thread, which must live. */
+LJ_FUNC void lj_osthread_stackof(pthread_t thread, uintptr_t *lo, uintptr_t *hi);
+
+/* Bytes of thread-local storage that the libraries of the process have, at most. */
+LJ_FUNC size_t lj_osthread_tls(void);
+
 /* The most bytes that the kernel puts on a thread's stack for a signal: 3 to 12 KB, see getauxval(3),
 ** AT_MINSIGSTKSZ.
 */

@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 
 #include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_osstack.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/session/lj_bgthread.h"
 
@@ -140,6 +141,7 @@ int lj_bgthread_begin(const BgWork *work)
   if (err) return err;
   while (sem_wait(&bgthread.begun) != 0)
     ;
+  lj_osstack_learn(bgthread.thread);
   bgthread.runs = 1;
   return 0;
 }

@@ -77,6 +77,7 @@ typedef struct Sampler {
   uint64_t cpu_base;   /* CPU time of this thread when it began. */
   uint64_t cpu_seen;   /* CPU time of all these threads at the last look. */
   uint64_t over_us;    /* Real time at which its thread's samples ended; 0: not yet. */
+  const char *note;    /* Sentence before those of the events, or NULL. */
   /* Any thread. */
   int user; /* SAMPLER_*: who holds it. */
   /* Handler of the sampled thread. */

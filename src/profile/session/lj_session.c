@@ -118,11 +118,18 @@ static int mask_look(Session *s)
   return s->paused || s->nall == ALL_LOOKS;
 }
 
+/* The handler on a thread that the C library did not create could use another thread's storage. */
+static int has_room(const Session *s)
+{
+  return s->stack != OSSTACK_SMALL && s->stack != OSSTACK_FOREIGN;
+}
+
 int lj_session_isblocked(Session *s)
 {
   uint64_t ticks = lj_eventlist_ticks(&s->sm);
   int is_due = s->sm.cpu_seen - s->asked_cpu_us > lj_eventlist_tick_us(&s->sm) / TICK_PARTS;
   int has_ticked = ticks != s->asked_ticks;
+  if (!has_room(s)) return 1;
   if (!has_ticked && !is_due) return s->paused;
   s->asked_cpu_us = s->sm.cpu_seen;
   s->asked_ticks = ticks;
@@ -134,7 +141,7 @@ int lj_session_isblocked(Session *s)
 void lj_session_like(Session *s, const Session *other)
 {
   lj_eventlist_like(&s->sm, &other->sm);
-  s->paused = mask_look(s) || (s->nall > 0 && !s->later);
+  s->paused = !has_room(s) || mask_look(s) || (s->nall > 0 && !s->later);
 }
 
 /* -- Begin ------------------------------------------------------------------- */

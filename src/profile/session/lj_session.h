@@ -9,6 +9,7 @@
 #define _LJ_SESSION_H
 
 #include "profile/base/lj_cpuquota.h"
+#include "profile/base/lj_osstack.h"
 #include "profile/session/lj_samplermem.h"
 
 typedef struct Session {
@@ -18,8 +19,9 @@ typedef struct Session {
   size_t size;  /* Bytes of its memory, which may hold a buffer, too. */
   int later;    /* The thread began after the profile. */
   int is_late;  /* It is the first, and the events of the VM do not run yet. */
-  int paused;   /* Events with signals are closed: the thread blocks these. */
-  int nall;     /* Looks in a row that found all signals blocked, SIGCANCEL too. */
+  int paused; /* Events with signals are closed: the thread blocks these, or lacks room. */
+  OsStack stack; /* Has the thread room for a signal? The first one has. */
+  int nall;      /* Looks in a row that found all signals blocked, SIGCANCEL too. */
   uint64_t asked_cpu_us, asked_ticks; /* State at the last lj_session_isblocked. */
   int seen;                           /* The last scan found the thread. */
   struct Session *chain;              /* Next session in the same bucket of a scan. */
@@ -56,9 +58,9 @@ LJ_FUNC EventStatus lj_session_open(Session *s, char *errmsg);
 */
 LJ_FUNC int lj_session_joinvm(Session *s, char *errmsg);
 
-/* Does its thread block a signal of its events? Such a signal would stay pending, or reach
-** a sigwait() or signalfd() of the thread. Reads the thread's mask only if the thread has
-** run for a part of a tick without a sample.
+/* Does its thread block a signal of its events, or has it no room for one? A blocked signal would
+** stay pending, or reach a sigwait() or signalfd() of the thread. Reads the thread's mask only if the
+** thread has run for a part of a tick without a sample.
 */
 LJ_FUNC int lj_session_isblocked(Session *s);
 

@@ -91,24 +91,31 @@ __attribute__((noinline, cold)) void lj_totals_account(Sampler *s)
 
 /* -- Sums -------------------------------------------------------------------- */
 
+/* Append a sentence if it fits. */
+static size_t limit_add(char *text, size_t at, size_t size, const char *one)
+{
+  size_t len = strlen(one);
+  if (len == 0 || at + len + sizeof(". ") > size) return at;
+  if (at) {
+    memcpy(text + at, ". ", 2);
+    at += 2;
+  }
+  memcpy(text + at, one, len + 1);
+  return at + len;
+}
+
 void lj_totals_limit(const Sampler *s, char *text, size_t size)
 {
   char one[EVENT_TEXT_MAX];
-  size_t at = 0, len;
+  size_t at = 0;
   int i;
   text[0] = '\0';
+  if (s->note) at = limit_add(text, at, size, s->note);
   for (i = 0; i < s->nevent; i++) {
     const Event *e = &s->event[i].e;
     one[0] = '\0';
     if (e->spec.ops->limit) e->spec.ops->limit(e, one);
-    len = strlen(one);
-    if (len == 0 || at + len + sizeof(". ") > size) continue;
-    if (at) {
-      memcpy(text + at, ". ", 2);
-      at += 2;
-    }
-    memcpy(text + at, one, len + 1);
-    at += len;
+    at = limit_add(text, at, size, one);
   }
 }
 

@@ -14,6 +14,7 @@
 
 #include "lj_obj.h"
 #include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_osstack.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/base/lj_seccomp.h"
@@ -224,13 +225,14 @@ static void thread_end(Profile *p, Session *s)
 }
 
 /* Begin the session of one more thread. It starts paused if the thread blocks the signals of
-** the events. Returns 0 on a failure; the thread may have ended.
+** the events, or has no room for them. Returns 0 on a failure; the thread may have ended.
 */
-static int thread_begin(Profile *p, int tid, int later)
+static int thread_begin(Profile *p, int tid, int later, OsStack stack)
 {
   char errmsg[EVENT_ERRMSG_MAX];
   Session *s = lj_session_new(&p->plan, tid, NULL, later);
   if (!s) return 0;
+  s->stack = stack;
   lj_session_like(s, profile_first(p));
   if (lj_session_open(s, errmsg) != EVENT_OK) {
     lj_session_free(s);
@@ -255,7 +257,9 @@ typedef struct ThreadScan {
   uint32_t nsession;             /* Sessions before the scan. */
   uint32_t filters;              /* Seccomp filters of this thread. */
   int failures;                  /* Failures in a row. */
-  uint64_t unsampled;            /* Threads without samples. */
+  uint64_t unsampled;            /* Threads without samples, */
+  uint32_t small;                /* and those of them without room for a signal. */
+  int looks_at_stacks;           /* lj_osstack_canlook. */
   Session *by_tid[SCAN_BUCKETS]; /* Sessions before the scan, chained. */
 } ThreadScan;
 
@@ -272,6 +276,7 @@ static void scan_begin(ThreadScan *scan, Profile *p, int later)
   scan->later = later;
   scan->number = p->nscan++;
   scan->filters = lj_seccomp_filters(lj_osthread_self());
+  scan->looks_at_stacks = lj_osstack_canlook();
   for (s = profile_first(p); s; s = session_next(s)) {
     Session **bucket = bucket_of(scan, s->sm.reader.tid);
     s->seen = 0;
@@ -288,6 +293,11 @@ static int is_of_others(const Profile *p, int tid)
   return at && *at;
 }
 
+static OsStack stack_look(const ThreadScan *scan, int tid)
+{
+  return scan->looks_at_stacks ? lj_osstack_look(tid) : OSSTACK_UNKNOWN;
+}
+
 static void thread_found(void *ctx, int tid)
 {
   ThreadScan *scan = (ThreadScan *)ctx;
@@ -300,7 +310,7 @@ static void thread_found(void *ctx, int tid)
   } else if (scan->failures >= SCAN_FAILURES || lj_seccomp_filters(tid) > scan->filters) {
     /* A filter of its own may kill it for a call of the handler. */
     scan->unsampled++;
-  } else if (thread_begin(scan->p, tid, scan->later)) {
+  } else if (thread_begin(scan->p, tid, scan->later, stack_look(scan, tid))) {
     scan->failures = 0;
   } else if (lj_osthread_exists(tid)) {
     scan->failures++;
@@ -319,12 +329,32 @@ static void session_look(Session *s)
   else lj_session_resume(s, errmsg);
 }
 
+#define NEWBORN_NS 1000000 /* The C library begins a thread in less CPU time. */
+
 /* Reading a mask costs 10 us, so a scan of many threads reads only a part of the masks. */
 static void thread_pause(ThreadScan *scan, Session *s)
 {
   uint32_t turns = 1 + scan->nsession / MASKS_MAX;
+  if (s->stack == OSSTACK_FOREIGN) {
+    s->stack = stack_look(scan, s->sm.reader.tid);
+    if (s->stack == OSSTACK_FOREIGN && thread_ns(s->sm.reader.tid) < NEWBORN_NS) return;
+  }
   if ((s->sm.number + scan->number) % turns == 0) session_look(s);
   scan->unsampled += (uint64_t)s->paused;
+  scan->small += s->stack == OSSTACK_SMALL;
+}
+
+/* Say that threads have no room for a signal: as many as at most at one time. */
+static void note_small(Profile *p, uint32_t n)
+{
+  if (n <= p->nsmall) return;
+  p->nsmall = n;
+  snprintf(
+    p->note, sizeof(p->note),
+    "threads without samples: %u, because their C stacks have less than %zu KB, and a "
+    "signal could overflow them; give them larger ones, see pthread_attr_setstacksize(3)",
+    n, (lj_osstack_least() + 1023) >> 10);
+  session_ofvm(p)->sm.note = p->note;
 }
 
 /* Count threads without samples in the session that stays. */
@@ -371,6 +401,7 @@ void lj_vmprofile_scan(Profile *p, int later)
     }
   }
   count_unsampled(p, scan.unsampled);
+  note_small(p, scan.small);
 }
 
 void lj_vmprofile_look(const Profile *p)
@@ -433,6 +464,7 @@ int lj_vmprofile_open(Profile *p, char *errmsg)
   p->size.max = p->opt.mode == LUAM_SYSPROF_DEFAULT ? 0 : p->opt.limits.max_size;
   p->is_over = 0;
   p->nlate = 0;
+  p->nsmall = 0;
   p->plan.pid = getpid();
   p->plan.start_ns = mono_ns();
   if (p->opt.limits.duration_ns && !p->opt.end_ns)

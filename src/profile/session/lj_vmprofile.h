@@ -34,10 +34,12 @@ typedef struct Profile {
   ProfileOptions opt;   /* Set before the start. */
   SessionPlan plan;
   SizeLimit size;
-  int is_over;    /* The samples of the threads have ended, the file has not. */
-  int nlate;      /* Threads whose samples go on, because one did not end. */
-  uint32_t nscan; /* Scans of the threads so far. */
-  int with_names; /* Set by halt: the end may search the VM for names. */
+  int is_over;               /* The samples of the threads have ended, the file has not. */
+  int nlate;                 /* Threads whose samples go on, because one did not end. */
+  uint32_t nscan;            /* Scans of the threads so far. */
+  uint32_t nsmall;           /* Threads without room for a signal: the most at one time. */
+  char note[EVENT_TEXT_MAX]; /* The sentence about them. */
+  int with_names;            /* Set by halt: the end may search the VM for names. */
   uint64_t cpu_from_ns, cpu_to_ns; /* CPU time of its threads at the begin and the end. */
   uint64_t thread_from_ns;         /* lj_bgthread_share at the begin. */
   ProfileTotals ended;             /* Totals of sessions that have ended. */
