@@ -5,6 +5,10 @@
 **
 ** Profiles a VM of each copy into COPY.bin, all at the same time. Then the first one is live, and a later
 ** one says that. Profiles with a duration need a signal, as live control does.
+**
+**   copies_host at-once|in-turn COPY...
+**
+** LUAJIT_SYSPROF profiles a VM of each copy: all at the same time, or each after the one before.
 */
 
 #ifndef _GNU_SOURCE
@@ -66,7 +70,7 @@ static void run(Copy *c, const char *script)
     fail("script", c->tolstring(c->L, -1, NULL));
 }
 
-static void copy_load(Copy *c, const char *path)
+static void copy_load(Copy *c, const char *path, int starts)
 {
   lua_State *(*newstate)(void);
   void (*openlibs)(lua_State *);
@@ -87,6 +91,7 @@ static void copy_load(Copy *c, const char *path)
   c->closestate = (void (*)(lua_State *))symbol(c->library, "lua_close");
   c->L = newstate();
   openlibs(c->L);
+  if (!starts) return;
   snprintf(
     script, sizeof(script),
     "local ok, why = misc.sysprof.start{ mode = 'X', path = 'x' }\n"
@@ -112,15 +117,31 @@ static const char *const is_late =
   "assert(misc.sysprof.start { mode = 'D', duration = 100 })\n"
   "assert(misc.sysprof.stop())\n";
 
+/* With LUAJIT_SYSPROF. */
+static int profile_all(int argc, char **argv)
+{
+  Copy copies[COPIES_MAX];
+  int in_turn = strcmp(argv[1], "in-turn") == 0, i;
+  for (i = 2; i < argc; i++) {
+    copy_load(&copies[i - 2], argv[i], 0);
+    if (in_turn) run(&copies[i - 2], work);
+  }
+  for (i = 2; i < argc && !in_turn; i++) run(&copies[i - 2], work);
+  for (i = 2; i < argc; i++) copies[i - 2].closestate(copies[i - 2].L);
+  return status;
+}
+
 int main(int argc, char **argv)
 {
   Copy copies[COPIES_MAX];
   int i;
+  if (argc >= 3 && argc <= 2 + COPIES_MAX && getenv("LUAJIT_SYSPROF"))
+    return profile_all(argc, argv);
   if (argc < 3 || argc > 2 + COPIES_MAX || !dlopen(argv[1], RTLD_NOW)) {
     printf("FAILED: the filler: %s\n", argc < 3 ? "usage" : dlerror());
     return 1;
   }
-  for (i = 2; i < argc; i++) copy_load(&copies[i - 2], argv[i]);
+  for (i = 2; i < argc; i++) copy_load(&copies[i - 2], argv[i], 1);
   for (i = 2; i < argc; i++) run(&copies[i - 2], work);
   for (i = 2; i < argc; i++) run(&copies[i - 2], i == 2 ? becomes_live : is_late);
   for (i = 2; i < argc; i++) copies[i - 2].closestate(copies[i - 2].L);

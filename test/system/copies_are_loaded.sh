@@ -1,5 +1,6 @@
 # A program loads several copies of libluajit after libraries that took most of the static TLS that the
-# dynamic linker keeps for late ones. Each copy profiles a VM of its own.
+# dynamic linker keeps for late ones. Each copy profiles a VM of its own. LUAJIT_SYSPROF names one file
+# for all of them: each gets a file of its own.
 # TIMEOUT: 300
 
 set -u
@@ -27,12 +28,34 @@ done
 # shellcheck disable=SC2086
 timeout 250 ./copies_host ./filler.so $copies || { echo "FAIL: copies_host: status $?"; status=1; }
 # At least 30 samples of its work; a few may be of the start, or have a broken stack.
-for i in 1 2 3; do
-  if ! "$SYSPROF_BUILD/bin/luajit-parse-sysprof" "copy$i.so.bin" >out 2>messages ||
+check_work() {
+  if ! "$SYSPROF_BUILD/bin/luajit-parse-sysprof" "$1" >out 2>messages ||
     [ "$(awk '/;main;.*main chunk/ { n += $NF } END { print n + 0 }' out)" -lt 20 ]; then
-    echo "FAIL: copy$i"
+    echo "FAIL: $1"
     head -n 5 messages out
     status=1
   fi
+}
+for i in 1 2 3; do
+  check_work "copy$i.so.bin"
+done
+
+for when in at-once in-turn; do
+  for value in 1 "path=p.%p.%n.bin" "path=p.bin,shared"; do
+    mkdir files && cd files || exit 1
+    # shellcheck disable=SC2086
+    LUAJIT_SYSPROF="$value,hz=1000" timeout 250 ../copies_host "$when" $(printf '.%s ' $copies) 2>said ||
+      { echo "FAIL: copies_host $when: status $?"; status=1; }
+    if [ -s said ] || [ "$(find . -name '*.bin*' | wc -l)" != 3 ]; then
+      echo "FAIL: $when, $value"
+      ls
+      cat said
+      status=1
+    fi
+    for file in *.bin*; do
+      check_work "$file"
+    done
+    cd .. && rm -r files || exit 1
+  done
 done
 exit $status

@@ -29,7 +29,6 @@
 #include "profile/api/lj_optname.h"
 #include "profile/api/lj_opttable.h"
 #include "profile/api/lj_report.h"
-#include "profile/output/lj_earlierfile.h"
 #include "profile/output/lj_log.h"
 #include "profile/output/lj_outfile.h"
 
@@ -439,7 +438,6 @@ void lj_env_start(lua_State *L, lua_CFunction start)
   e.value += strspn(e.value, " ");
   if (!*e.value || lj_envword_switch(e.value, strlen(e.value)) == 0) return;
   lj_log_begin();
-  lj_earlierfile_begin();
   if (lua_cpcall(L, env_start, &e) != 0) { /* No memory. */
     say_vm(e.value, lua_tostring(L, -1));
     lua_pop(L, 1);

@@ -1,5 +1,5 @@
 /*
-** Profiles of earlier programs of this process, before exec().
+** Profiles of this process by earlier programs, before exec(), and by other copies of the library.
 ** Context: any thread, outside of the handler. Allocates nothing.
 */
 
@@ -11,7 +11,6 @@
 #endif
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "profile/base/lj_nanotime.h"
@@ -26,17 +25,6 @@
 #define HEAD_MAX  65536 /* A longer file holds samples. */
 #define PAYLEN_AT 8     /* In the header of a chunk. */
 #define DIGITS    10
-
-/* When this program began. 0: unknown. A file gets the time of the kernel's last tick. From Linux 6.13
-** on, it gets the exact time if somebody has read its last one.
-*/
-static struct timespec began;
-
-void lj_earlierfile_begin(void)
-{
-  struct timespec now;
-  if (began.tv_sec == 0 && clock_gettime(CLOCK_REALTIME, &now) == 0) began = now;
-}
 
 /* When the process began, in seconds of real time; exec() does not change it. -1: unknown. */
 static int64_t process_began(void)
@@ -104,35 +92,28 @@ static int holds_sample(const uint8_t *file, size_t n)
   return at != n;
 }
 
-/* Does the file hold samples of this process? */
-static int is_ofprocess(int fd, off_t size)
+/* Is the file a profile of this process, with a sample if that counts? */
+static int is_ofprocess(int fd, off_t size, int with_sample)
 {
   char *head = (char *)lj_osmemory_new(HEAD_MAX, 0);
   ssize_t n = head ? pread(fd, head, HEAD_MAX, 0) : -1;
   int is = n > 0 && names_process(head, (size_t)n) &&
-	   (size > n || holds_sample((const uint8_t *)head, (size_t)n));
+	   (!with_sample || size > n || holds_sample((const uint8_t *)head, (size_t)n));
   lj_osmemory_free(head, HEAD_MAX);
   return is;
 }
 
-/* This program's own files are younger. */
-static int is_older(const struct stat *st)
-{
-  return st->st_mtim.tv_sec < began.tv_sec ||
-	 (st->st_mtim.tv_sec == began.tv_sec && st->st_mtim.tv_nsec <= began.tv_nsec);
-}
-
-int lj_earlierfile_is(const char *path, const struct stat *st)
+int lj_earlierfile_is(const char *path, const struct stat *st, int with_sample)
 {
   const char *problem;
   struct stat now;
   int64_t process;
   int fd, is = 0;
-  if (!S_ISREG(st->st_mode) || st->st_size == 0 || !is_older(st)) return 0;
+  if (!S_ISREG(st->st_mode) || st->st_size == 0) return 0;
   if ((process = process_began()) < 0 || st->st_mtim.tv_sec < process) return 0;
   if ((fd = lj_outfile_read(path, &problem)) < 0) return 0;
   if (fstat(fd, &now) == 0 && now.st_dev == st->st_dev && now.st_ino == st->st_ino)
-    is = is_ofprocess(fd, now.st_size);
+    is = is_ofprocess(fd, now.st_size, with_sample);
   close(fd);
   return is;
 }

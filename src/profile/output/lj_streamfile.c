@@ -139,6 +139,31 @@ static int file_lock(int fd)
   return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
+#define OWN_MAX 64 /* Older ones count as those of another copy, and stay. */
+
+/* The latest files that this copy of the library began. Under the lock. */
+static struct {
+  dev_t dev;
+  ino_t ino;
+} own[OWN_MAX];
+static unsigned int nown;
+
+static int own_find(dev_t dev, ino_t ino)
+{
+  unsigned int i;
+  for (i = 0; i < nown && i < OWN_MAX; i++)
+    if (own[i].dev == dev && own[i].ino == ino) return 1;
+  return 0;
+}
+
+static void own_add(dev_t dev, ino_t ino)
+{
+  if (own_find(dev, ino)) return;
+  own[nown % OWN_MAX].dev = dev;
+  own[nown % OWN_MAX].ino = ino;
+  nown++;
+}
+
 /* Add a descriptor to the list, or reuse the list's descriptor of the same file. Owns fd
 ** and fresh.
 */
@@ -312,16 +337,45 @@ static void session_free(StreamFile *sf)
   errno = err;
 }
 
-/* Does the file hold the profile of an earlier program of this process? */
+/* Did this copy of the library begin the file? */
+static int file_isown(const struct stat *st)
+{
+  int is;
+  list_lock();
+  is = own_find(st->st_dev, st->st_ino);
+  list_unlock();
+  return is;
+}
+
+/* Does an open file hold the profile of an earlier program of this process, or of another copy? */
 static int file_isearlier(const OpenFile *f)
 {
   struct stat st;
   return !f->created && !f->begun && f->users == 1 && file_look(f, &st) == 0 &&
-	 lj_earlierfile_is(f->path, &st);
+	 !file_isown(&st) && lj_earlierfile_is(f->path, &st, 1);
+}
+
+/* Does another copy of the library in this process write a locked file now? */
+static int file_isofcopy(const char *path)
+{
+  struct stat st;
+  return stat(path, &st) == 0 && !file_isown(&st) && lj_earlierfile_is(path, &st, 0);
+}
+
+/* May this name be passed over? n: its number. */
+static int name_ispassed(const char *name, int n, StreamFileStatus status,
+			 const StreamFile *sf, const char *problem)
+{
+  switch (status) {
+  case STREAMFILE_OK: return file_isearlier(sf->file);
+  case STREAMFILE_TAKEN: return file_isofcopy(name);
+  case STREAMFILE_ERROR: return n > 1 && problem;
+  default: return 0;
+  }
 }
 
 /* Open the first of PATH, PATH.2, PATH.3 that is not the profile of an earlier program of this
-** process. The session of another VM may have opened it already. The user has not chosen the
+** process, or of another copy of the library. The session of another VM may have opened it already. The user has not chosen the
 ** names from PATH.2 on, so a file that must stay is passed over there.
 */
 static StreamFileStatus file_open_kept(const char *path, int shared, StreamFile *sf,
@@ -336,8 +390,7 @@ static StreamFileStatus file_open_kept(const char *path, int shared, StreamFile 
     if (n > 1) snprintf(sf->ending, sizeof(sf->ending), ".%d", n);
     snprintf(name, len, "%s%s", path, sf->ending);
     status = file_open(name, shared, sf, problem);
-    is_passed = status == STREAMFILE_OK ? file_isearlier(sf->file)
-					: status == STREAMFILE_ERROR && n > 1 && *problem;
+    is_passed = name_ispassed(name, n, status, sf, *problem);
     if (is_passed && status == STREAMFILE_OK) file_release(sf->file);
   }
   if (is_passed) {
@@ -390,6 +443,7 @@ static int file_begin(OpenFile *f)
   list_lock();
   if (!f->begun) {
     ok = ftruncate(f->fd, 0) == 0 || errno == EINVAL; /* EINVAL: a pipe or device. */
+    own_add(f->dev, f->ino);
     __atomic_store_n(&f->begun, 1, __ATOMIC_RELEASE);
   }
   list_unlock();

@@ -63,8 +63,8 @@ typedef enum StreamFileStatus {
 
 /* Open a file for a new session. The first write drops the old content. A close without a
 ** byte written removes a new file.
-** how: OUTFILE_*. With OUTFILE_KEEP, a profile that an earlier program of this process wrote before
-** exec() stays, and PATH.2 or PATH.3 and so on is opened. shared: other sessions of this process may
+** how: OUTFILE_*. With OUTFILE_KEEP, a profile stays that an earlier program of this process wrote
+** before exec(), or another copy of this library. Then PATH.2 or PATH.3 and so on is opened. shared: other sessions of this process may
 ** write into the file, and it keeps their earlier data. children: lj_streamfile_fork may follow.
 ** problem: reason for a refusal, or NULL if errno is enough.
 */
