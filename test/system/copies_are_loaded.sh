@@ -19,10 +19,10 @@ C
 cc -O1 -fPIC -shared -o filler.so filler.c || exit 1
 # shellcheck disable=SC2086
 cc ${CFLAGS-} -O1 -o copies_host "$SYSPROF_SOURCE/test/lib/copies_host.c" -ldl || exit 1
-copies=
+copies='' above=''
 for i in 1 2 3; do
   cp "$SYSPROF_BUILD/lib/libluajit-5.1.so.2" "./copy$i.so" || exit 1
-  copies="$copies ./copy$i.so"
+  copies="$copies ./copy$i.so" above="$above ../copy$i.so"
 done
 
 # shellcheck disable=SC2086
@@ -44,7 +44,7 @@ for when in at-once in-turn; do
   for value in 1 "path=p.%p.%n.bin" "path=p.bin,shared"; do
     mkdir files && cd files || exit 1
     # shellcheck disable=SC2086
-    LUAJIT_SYSPROF="$value,hz=1000" timeout 250 ../copies_host "$when" $(printf '.%s ' $copies) 2>said ||
+    LUAJIT_SYSPROF="$value,hz=1000" timeout 250 ../copies_host "$when" $above 2>said ||
       { echo "FAIL: copies_host $when: status $?"; status=1; }
     if [ -s said ] || [ "$(find . -name '*.bin*' | wc -l)" != 3 ]; then
       echo "FAIL: $when, $value"
