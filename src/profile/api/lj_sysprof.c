@@ -19,6 +19,7 @@
 #include "profile/api/lj_sysprof.h"
 #include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_ossignal.h"
+#include "profile/base/lj_osstack.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/host/lj_hostwalk.h"
 #include "profile/host/lj_rowload.h"
@@ -28,8 +29,6 @@
 #if !(LJ_TARGET_X64 && LJ_TARGET_LINUX && LJ_FR2)
 #error "sysprof needs Linux on x86-64 and a GC64 build of LuaJIT"
 #endif
-
-#define VM_STACK (10 * 1024) /* What the program and the VM take beside it at least. */
 
 #define INTERVAL_MS_MAX (24 * 3600 * 1000) /* A longer interval counts as this one. */
 
@@ -86,7 +85,7 @@ int lj_sysprof_prepare(const global_State *g)
 static int stack_suffices(const VmThread *thread, char *errmsg)
 {
   size_t size = thread->stack_hi - thread->stack_lo;
-  size_t need = lj_osthread_signalframe() + OSSIGNAL_STACK + VM_STACK;
+  size_t need = lj_osstack_leastofvm();
   if (size == 0 || size >= need) return 1;
   snprintf(errmsg, EVENT_ERRMSG_MAX,
 	   "the C stack of the VM's thread has %zu KB; a profile needs at least %zu KB, "

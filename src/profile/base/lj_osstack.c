@@ -85,6 +85,13 @@ size_t lj_osstack_least(void)
   return SIGNAL_PART * (lj_osthread_signalframe() + OSSIGNAL_STACK);
 }
 
+#define VM_STACK (10 * 1024) /* What the program and the VM take at least. */
+
+size_t lj_osstack_leastofvm(void)
+{
+  return lj_osthread_signalframe() + OSSIGNAL_STACK + VM_STACK;
+}
+
 /* The thread may end at any time, and its memory may go. */
 OsStack lj_osstack_look(int tid)
 {

@@ -32,4 +32,7 @@ LJ_FUNC OsStack lj_osstack_look(int tid);
 /* Bytes that a stack must have below the C library's part. */
 LJ_FUNC size_t lj_osstack_least(void);
 
+/* The same for the thread of a VM, which the user has chosen. Any thread. */
+LJ_FUNC size_t lj_osstack_leastofvm(void);
+
 #endif

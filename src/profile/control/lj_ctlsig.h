@@ -21,8 +21,8 @@ LJ_FUNC void lj_ctlsig_restore(int signo);
 /* Value of a signal to the slot's thread. */
 LJ_FUNC uintptr_t lj_ctlsig_value(const Control *c);
 
-/* Must nobody send the slot's signal? The VM thread blocks it, and may read it by signalfd(), or the
-** program handles it itself. Background thread.
+/* Must nobody send the slot's signal? The VM thread blocks it, and may read it by signalfd(), its
+** C stack is small, or the program handles it itself. Background thread.
 */
 LJ_FUNC int lj_ctlsig_isblocked(const Control *c);
 
