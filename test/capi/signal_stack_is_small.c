@@ -1,7 +1,8 @@
 /* TIMEOUT: 600
 ** A signal stack for the kernel's largest frame and SMALL_STACK_HANDLER is enough for the
 ** handler. The program's signal stack stays set. A start on a smaller one is refused. If the program
-** sets a smaller one later, samples are left out, and the profile says so.
+** sets a smaller one later, samples are lost, and the profile says so. Their time is `[lost samples]`: what
+** runs with a large stack again has its own time only.
 */
 
 #ifndef _GNU_SOURCE
@@ -9,11 +10,12 @@
 #endif
 #include <signal.h>
 
-#include "session.h"
+#include "cpu_work.h"
 #include "small_stack.h"
 
-#define BELOW 4096
-#define PAINT 0x5a
+#define BELOW   4096
+#define PAINT   0x5a
+#define PART_US 300000 /* CPU time with each stack. */
 
 /* Bytes below the stack belong to the program. */
 static void set_later(lua_State *L)
@@ -42,12 +44,62 @@ static void set_later(lua_State *L)
   CHECK_EQ(painted, BELOW);
   CHECK_EQ(luaM_sysprof_selfreport(L, &r, sizeof(r)), PROFILE_SUCCESS);
   printf("%s\n", r.limit);
-  CHECK(strstr(r.limit, "bytes left; a sample needs 6144, so samples are missing") != NULL);
+  CHECK(strstr(r.limit, "bytes left; a sample needs 6144, so samples are lost") != NULL);
+  sink_free(&sink);
+}
+
+/* Half of the time has a small signal stack. goes_on: the half with a large one follows. */
+static void time_is_lost(lua_State *L, const char *clock, int goes_on)
+{
+  static uint8_t area[BELOW + 64 * 1024];
+  Sink sink;
+  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
+  struct luam_Sysprof_SelfReport r;
+  stack_t ss, old;
+  uint64_t all, lost;
+  size_t painted = 0;
+  char *folded;
+  memset(area, PAINT, BELOW);
+  memset(&ss, 0, sizeof(ss));
+  ss.ss_sp = area + BELOW;
+  ss.ss_size = small_stack_kernel_max() + 2048;
+  opt.clocks = clock;
+  opt.interval_ns = 5000000;
+  if (luaM_sysprof_start(L, &opt) != PROFILE_SUCCESS) {
+    printf("%s is left out: %s\n", clock, luaM_sysprof_error());
+    sink_free(&sink);
+    return;
+  }
+  if (!goes_on) cpu_burn(PART_US);
+  REQUIRE(sigaltstack(&ss, &old) == 0);
+  cpu_run_lua(L, PART_US);
+  if (goes_on) {
+    REQUIRE(sigaltstack(&old, NULL) == 0);
+    cpu_burn(PART_US);
+  }
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  if (!goes_on) REQUIRE(sigaltstack(&old, NULL) == 0);
+  while (painted < BELOW && area[painted] == PAINT) painted++;
+  CHECK_EQ(painted, BELOW);
+  CHECK_EQ(luaM_sysprof_selfreport(L, &r, sizeof(r)), PROFILE_SUCCESS);
+  CHECK(strstr(r.limit, "bytes left; a sample needs") != NULL);
+  CHECK_EQ(session_parse(sink.bytes, sink.len, "--weight=event", &folded), 0);
+  all = folded_count(folded, "");
+  lost = folded_count(folded, "[lost samples]");
+  printf("%s: %.1f %% lost, %.1f %% with a large stack\n", clock,
+	 100.0 * (double)lost / (double)all,
+	 100.0 * (double)folded_count(folded, "cpu_burn") / (double)all);
+  CHECK(lost > all * 2 / 5 && lost < all * 3 / 5);
+  CHECK(folded_count(folded, "cpu_burn") < all * 3 / 5);
+  CHECK(folded_count(folded, "work.lua") < all / 10);
+  free(folded);
   sink_free(&sink);
 }
 
 int main(void)
 {
+  static const char *const clocks[] = { "cpu", "ctimer", "task-clock", "itimer" };
+  size_t i;
   lua_State *L = session_vm();
   Sink sink;
   struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 2048);
@@ -79,6 +131,10 @@ int main(void)
   CHECK(folded_count(folded, "main") > samples * 8 / 10);
   sink_free(&sink);
   set_later(L);
+  for (i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
+    time_is_lost(L, clocks[i], 1);
+    time_is_lost(L, clocks[i], 0);
+  }
   lua_close(L);
   return check_status();
 }

@@ -2,7 +2,7 @@
 ** Ordinary code takes a sample, and the clock ticks during it. The ticks become one sample
 ** of the profiler's own work, with all of their weight. No sample is lost, and the weights
 ** add up to the total of the event. A tick while another thread holds the sampler is
-** counted as lost, and the next sample has its weight.
+** counted as lost. A tick without registers is lost, too: the next sample does not have its weight.
 */
 
 #include <pthread.h>
@@ -87,6 +87,20 @@ static void check_held(void)
   CHECK_EQ(ev->taken, sampleevent_total(ev));
 }
 
+/* A tick whose stack has no room, then one that has. Totals of the event. */
+static void check_without_room(uint64_t total)
+{
+  SampleEvent *ev = &sampler->event[0];
+  SampleHead head = { .time_ns = mono_ns(), .total = ev->base + total };
+  uint64_t lost = sampler->stream.event[0].lost, samples = samples_of(ev);
+  CHECK_EQ(ev->e.take(&ev->e, &head, NULL), 0);
+  CHECK_EQ(samples_of(ev), samples);
+  take_here(total + 200);
+  CHECK_EQ(samples_of(ev), samples + 1);
+  CHECK_EQ(sampler->stream.event[0].lost, lost + 300);
+  CHECK_EQ(ev->taken, total + 200);
+}
+
 /* A sample with ticks in it, and one without. */
 static void check_exact(lua_State *L, int mode)
 {
@@ -110,11 +124,12 @@ static void check_exact(lua_State *L, int mode)
   CHECK_EQ(sampleevent_total(ev), total + 500);
   CHECK_EQ(ev->taken, sampleevent_total(ev));
   check_held();
+  check_without_room(total + 500 + 300);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   sums_read(&sums, sink.bytes, sink.len);
   CHECK(sums.fault == NULL);
-  CHECK_EQ(sums.s[0].samples[0], 4);
-  CHECK_EQ(sums.s[0].weight[0], total + 500);
+  CHECK_EQ(sums.s[0].samples[0], 6); /* One of them stands for the lost one. */
+  CHECK_EQ(sums.s[0].weight[0], total + 1000);
   CHECK_EQ(sums.s[0].counter[SUMS_LOST_NESTED], 1);
   CHECK_EQ(sums.s[0].counter[SUMS_OVERRUNS(0)], TICKS - 1);
   sink_free(&sink);
@@ -144,8 +159,8 @@ static void check_clock(lua_State *L)
   CHECK(sums.fault == NULL);
   CHECK_EQ(sums.s[0].counter[SUMS_LOST_NESTED], 0);
   CHECK(sums.s[0].weight[0] <= sums.s[0].counter[SUMS_TOTAL(0)]);
-  /* The first tick comes after a random part of the period. */
-  CHECK(sums.s[0].weight[0] >= (TICKS - 1) * PERIOD_US);
+  /* The first tick comes after a random part of the period, the others after half of it at least. */
+  CHECK(sums.s[0].weight[0] >= (TICKS - 1) * PERIOD_US / 2);
   sink_free(&sink);
 }
 

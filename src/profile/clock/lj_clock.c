@@ -315,7 +315,7 @@ static void jitp_sample(void *owner, int overrun, ucontext_t *uc)
 {
   void (*handler)(int);
   UNUSED(overrun);
-  UNUSED(uc);
+  if (!uc) return;
   memcpy(&handler, &owner, sizeof(handler));
   handler(SIGPROF);
 }

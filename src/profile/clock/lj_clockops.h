@@ -25,7 +25,8 @@
 typedef struct Clock Clock;
 
 /* Take a sample. In the handler, on the clock's thread; the handler keeps errno.
-** overrun: further periods that this sample stands for.
+** overrun: further periods that this sample stands for. uc: NULL if the stack has no room for
+** a sample: then it is lost.
 */
 typedef void (*ClockSample)(void *owner, int overrun, ucontext_t *uc);
 

@@ -200,7 +200,7 @@ static LJ_NOINLINE void signal_handle_called(int signo, siginfo_t *info, void *u
   lj_ossignal_setmask(before);
 }
 
-/* Has the signal stack room for the handler? Returns the bytes that are left, or 0 if they suffice.
+/* Has the signal stack room for a sample? Returns the bytes that are left, or 0 if they suffice.
 ** The program may have set the stack after the start.
 */
 #define OWN_STACK 512 /* Taken of OSSIGNAL_STACK until here. */
@@ -211,14 +211,37 @@ static LJ_AINLINE size_t stack_left(const ucontext_t *uc)
   return left < uc->uc_stack.ss_size && left < OSSIGNAL_STACK - OWN_STACK ? left : 0;
 }
 
-/* Leave the tick out. */
-static LJ_NOINLINE void cramped_handle(const siginfo_t *info, size_t left)
+/* Bytes that the count of a lost tick needs of it. */
+#define LOSS_STACK 1536
+
+/* Note what a signal stack had left, in the clocks of this thread. */
+static void cramped_note(int signo, size_t left)
+{
+  int tid = lj_osthread_self(), top = relaxed_get(&lj_clockslot_top), i;
+  for (i = 0; i < top; i++) {
+    const ClockSlot *slot = &lj_clockslot_table[i];
+    uintptr_t value = relaxed_get(&slot->value);
+    Clock *c = lj_clockslot_isof(slot, tid, signo) ? lj_clockslot_use(value) : NULL;
+    if (!c) continue;
+    relaxed_set(&c->stack_left, left);
+    lj_clockslot_done(value);
+  }
+}
+
+/* Deliver a tick whose stack has no room for a sample, so that its weight counts as lost. */
+static LJ_NOINLINE void cramped_handle(int signo, const siginfo_t *info, uint64_t begin_ns,
+				       size_t left)
 {
   uintptr_t value = value_of(info);
-  Clock *c = value ? lj_clockslot_use(value) : NULL;
-  if (!c) return;
-  relaxed_set(&c->stack_left, left);
-  lj_clockslot_done(value);
+  SignalMask before;
+  int kind;
+  cramped_note(signo, left);
+  if (left < LOSS_STACK) return;
+  before = lj_ossignal_setmask(OSSIGNAL_BLOCKED);
+  if (value) value_deliver(value, signo, info, NULL, begin_ns);
+  else if ((kind = process_kind(signo, info->si_code)) < CLOCK__MAX)
+    process_deliver(kind, info, NULL);
+  lj_ossignal_setmask(before);
 }
 
 void lj_clocksig_handler(int signo, siginfo_t *info, void *uc)
@@ -226,7 +249,7 @@ void lj_clocksig_handler(int signo, siginfo_t *info, void *uc)
   uint64_t begin_ns = mono_ns(); /* Before anything that takes time. */
   int saved_errno = errno;
   size_t left = stack_left((ucontext_t *)uc);
-  if (LJ_UNLIKELY(left != 0)) cramped_handle(info, left);
+  if (LJ_UNLIKELY(left != 0)) cramped_handle(signo, info, begin_ns, left);
   else if (LJ_LIKELY(lj_ossignal_isentry(__builtin_return_address(0))))
     signal_handle(signo, info, uc, begin_ns,
 		  lj_ossignal_maskof(&((ucontext_t *)uc)->uc_sigmask));

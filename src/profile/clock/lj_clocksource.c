@@ -119,7 +119,7 @@ static int missing_write(const Event *ev, char *text)
   if (left != 0) {
     snprintf(
       text, EVENT_TEXT_MAX,
-      "%s: a signal stack had %zu bytes left; a sample needs %d, so samples are missing; "
+      "%s: a signal stack had %zu bytes left; a sample needs %d, so samples are lost; "
       "see sigaltstack(2)",
       ev->spec.name, left, OSSIGNAL_STACK);
     return 1;

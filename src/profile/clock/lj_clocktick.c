@@ -48,9 +48,11 @@ void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc)
   WalkRegs regs;
   head.time_ns = c->begin_ns;
   if (overrun > 0) relaxed_add(&ev->counters[SPF_EVENT_OVERRUNS], (uint64_t)overrun);
-  lj_walkregs_interrupted(&regs, uc);
-  if (LJ_UNLIKELY(has_ended_call(&regs)))
-    relaxed_add(&ev->counters[SPF_EVENT_ENDED_CALLS], 1);
+  if (LJ_LIKELY(uc != NULL)) {
+    lj_walkregs_interrupted(&regs, uc);
+    if (LJ_UNLIKELY(has_ended_call(&regs)))
+      relaxed_add(&ev->counters[SPF_EVENT_ENDED_CALLS], 1);
+  }
   if (!lj_throttle_enter(head.time_ns)) {
     relaxed_add(&ev->counters[SPF_EVENT_THROTTLED], 1);
     return;
@@ -62,7 +64,7 @@ void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc)
   head.labels = 0;
   head.ndef = 0;
   head.stack = NULL;
-  if (!ev->take(ev, &head, &regs)) return;
+  if (!ev->take(ev, &head, uc ? &regs : NULL)) return;
   src->tick_ns = head.time_ns;
   relaxed_add(&ev->counters[SPF_EVENT_SIGNAL_NS], c->signal_ns);
   /* A clock of real time goes on while the handler waits for the processor. */

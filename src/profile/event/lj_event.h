@@ -197,7 +197,8 @@ struct Event {
   /* Take a sample of the event, on the sampled thread: from a signal, with the registers that
   ** it interrupted, or from ordinary code, with those of walkregs_here. Returns 0 if it took
   ** none: it interrupted another sample. That one notes it, unless the spec has weights: then
-  ** it is lost. May change errno. Async-signal-safe.
+  ** it is lost. Without a stack and registers it is lost, too: there is no room to take it. May
+  ** change errno. Async-signal-safe.
   */
   int (*take)(Event *ev, SampleHead *head, const WalkRegs *regs);
   /* Append a moment without weight, now. kind: SPF_MARK_*, with n arguments. Returns 0 if

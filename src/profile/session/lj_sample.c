@@ -442,10 +442,10 @@ static SAMPLE_RARE uint64_t total_now(const SampleEvent *ev, const SampleHead *h
   return head->total ? head->total : ev->e.spec.ops->total(&ev->e);
 }
 
-SAMPLE_RARE void lj_sample_lose(Sampler *s, SampleEvent *ev, const SampleHead *head)
+/* Note the weight of a lost sample. */
+static SAMPLE_RARE void lose_weight(Sampler *s, SampleEvent *ev, const SampleHead *head)
 {
   const EventSpec *spec = &ev->e.spec;
-  __atomic_add_fetch(&s->counters[SPF_COUNTER_LOST_NESTED], 1, __ATOMIC_RELAXED);
   if (spec->has_weights) {
     int i;
     for (i = 0; i < spec->nfield; i++)
@@ -457,6 +457,12 @@ SAMPLE_RARE void lj_sample_lose(Sampler *s, SampleEvent *ev, const SampleHead *h
     if (total != 0) relaxed_set(&ev->lost_total, ev->before + total - ev->base);
   }
   __atomic_store_n(&s->has_nested, 1, __ATOMIC_RELEASE);
+}
+
+void lj_sample_lose(Sampler *s, SampleEvent *ev, const SampleHead *head)
+{
+  __atomic_add_fetch(&s->counters[SPF_COUNTER_LOST_NESTED], 1, __ATOMIC_RELAXED);
+  lose_weight(s, ev, head);
 }
 
 /* Note a sample that has interrupted another one, or the profiler on its own thread. One
@@ -476,7 +482,7 @@ static SAMPLE_RARE void note_nested(Sampler *s, SampleEvent *ev, const SampleHea
   __atomic_store_n(&s->has_nested, 1, __ATOMIC_RELEASE);
 }
 
-/* Take the weights of the samples that found the sampler held. */
+/* Take the weights of lost samples. */
 static SAMPLE_RARE void take_lost(Sampler *s, SampleEvent *ev)
 {
   uint64_t total = __atomic_exchange_n(&ev->lost_total, 0, __ATOMIC_RELAXED);
@@ -565,11 +571,16 @@ int lj_sample_take(Event *e, SampleHead *head, const WalkRegs *regs)
   SampleEvent *ev = (SampleEvent *)e;
   Sampler *s = ev->sampler;
   int user = 0;
+  if (LJ_UNLIKELY(!regs && !head->stack)) {
+    lose_weight(s, ev, head);
+    return 0;
+  }
   if (LJ_UNLIKELY(!__atomic_compare_exchange_n(&s->user, &user, SAMPLER_THREAD, 0,
 					       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))) {
     if (!head->stack || !head->is_retried) note_nested(s, ev, head, user);
     return 0;
   }
+  if (LJ_UNLIKELY(relaxed_get(&s->has_nested))) lj_sample_nested(s);
   totals_sample(ev, head);
   totals_list(s);
   if (LJ_UNLIKELY(is_at_work(s, e, regs)))

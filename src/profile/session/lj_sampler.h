@@ -43,7 +43,7 @@ typedef struct SampleEvent {
   /* Of samples that have interrupted another one. Handler of the sampled thread. */
   uint32_t nested;       /* How many. */
   uint64_t nested_total; /* Total at the last of them, if known. */
-  /* Of samples that found the sampler held. Any thread. */
+  /* Of samples that are lost: the sampler was held, or the stack had no room. Any thread. */
   uint64_t lost_total;  /* Total at the last of them, unless they have weights. */
   uint64_t lost_weight; /* Sum of their weights, */
   uint64_t lost_field[SPF_FIELDS_MAX]; /* and of their SPF_FIELD_COUNT. */
