@@ -9,8 +9,10 @@
 #include "session.h"
 #include "stream_sums.h"
 
-#define SPF_TOTAL 0 /* Counter of an event, as the format numbers it. */
-#define BLOCK     (1024 * 1024)
+/* Counters of an event, as the format numbers them. */
+#define SPF_TOTAL   0
+#define SPF_LONGEST 15
+#define BLOCK       (1024 * 1024)
 
 /* Blocks that nobody touches cost little: LuaJIT's allocator maps and unmaps them. */
 static int blocks(lua_State *L)
@@ -74,6 +76,15 @@ static void check_sum(const Sink *sink, uint64_t total)
   CHECK(fabs(sum - (double)total) < 5 * sqrt(variance));
 }
 
+/* The stream has the period that the limit tells. */
+static void check_longest(const struct luam_Sysprof_SelfReport *report, uint64_t longest)
+{
+  char text[64];
+  snprintf(text, sizeof(text), "from 512 to %llu KiB", (unsigned long long)longest >> 10);
+  CHECK(longest > 512 * 1024);
+  CHECK(strstr(report->limit, text) != NULL);
+}
+
 int main(void)
 {
   struct luam_Sysprof_SelfReport report;
@@ -90,11 +101,14 @@ int main(void)
   CHECK_EQ(session_parse(sink.bytes, sink.len, "--format=top", &out), 0);
   CHECK(strstr(out, report.limit) != NULL);
   free(out);
+  check_longest(&report, sums.s[0].counter[SUMS_OF_EVENT(0, SPF_LONGEST)]);
   check_sum(&sink, sums.s[0].counter[SUMS_OF_EVENT(0, SPF_TOTAL)]);
   sink_free(&sink);
 
   run(L, "alloc/period=524288/", "work(100, 20000)", &sink, &report);
   CHECK(report.limit[0] == '\0');
+  sums_read(&sums, sink.bytes, sink.len);
+  CHECK_EQ(sums.s[0].counter[SUMS_OF_EVENT(0, SPF_LONGEST)], 0);
   sink_free(&sink);
   run(
     L, "alloc",

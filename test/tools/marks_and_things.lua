@@ -139,6 +139,11 @@ for _, case in ipairs { { 1e6, "2.9 KiB" .. SURE .. " of 976.6 KiB that the VM h
   t.equal(("%s %s"):format(e.standard_error, e.at_most), "nil 3000", "no samples: json")
 end
 
+-- A period that grew for a while makes the bound larger.
+p = sized({ { FIRST + G.SPF_EVENT_TOTAL, 500 }, { FIRST + G.SPF_EVENT_LONGEST, 64000 } })
+t.equal(json.decode(render(p, "json")).events[2].at_most, 192000, "no samples: the longest period")
+t.contains(render(p, "top"), "no samples: up to 187.5 KiB" .. SURE, "no samples: the longest period, report")
+
 -- A comparison tells how sure each side is, and what the VMs hold. Without samples it tells no change.
 local function compared(before, after, format)
   local options = { event = "live", weight = "event", brief = true, by = "lua" }

@@ -30,8 +30,7 @@ typedef struct AllocSource {
   AllocHook *hook; /* Of an open event. */
   /* Of any event: of its thread. */
   AllocTypes types;
-  uint64_t longest; /* The longest period, if it was not the asked one; else 0. */
-  int is_replaced;  /* The program has replaced the VM's allocator. */
+  int is_replaced; /* The program has replaced the VM's allocator. */
 } AllocSource;
 
 #define LOOK_NS   1000000000 /* Time from one look at the time of samples to the next. */
@@ -138,8 +137,8 @@ static void adapt(Event *ev, AllocHook *h, const SampleHead *head)
   } else if (h->spent_ns < look_ns / SHARE_LOW && period > ev->spec.period) {
     period /= 2;
   }
-  if (period > source_of(ev)->longest && period > ev->spec.period)
-    relaxed_set(&source_of(ev)->longest, period);
+  if (period > ev->counters[SPF_EVENT_LONGEST] && period > ev->spec.period)
+    relaxed_set(&ev->counters[SPF_EVENT_LONGEST], period);
   h->since_ns = head->end_ns;
   h->spent_ns = 0;
   if (period == h->period) return;
@@ -275,7 +274,7 @@ static void alloc_stop(Event *ev)
 
 static void alloc_limit(const Event *ev, char *text)
 {
-  uint64_t longest = relaxed_get(&source_of(ev)->longest);
+  uint64_t longest = relaxed_get(&ev->counters[SPF_EVENT_LONGEST]);
   text[0] = '\0';
   if (relaxed_get(&source_of(ev)->is_replaced))
     snprintf(

@@ -437,6 +437,7 @@
 #define SPF_EVENT_CYCLE_HELD   12 /* SPF_EVENT_HELD at its end. */
 #define SPF_EVENT_ENDED_CALLS  13 /* System calls that a tick ended with EINTR. */
 #define SPF_EVENT_MISSED_US    14 /* Microseconds since the start in which it did not run. */
-#define SPF_EVENT__MAX         15
+#define SPF_EVENT_LONGEST      15 /* Longest period, if it was not the asked one; else 0. */
+#define SPF_EVENT__MAX         16
 
 #endif

@@ -90,7 +90,7 @@ function events.left_error(e)
   if e.samples > 0 then return math.sqrt(e.variance) end
   local most = nil
   for _, period in ipairs(e.periods) do most = math.max(most or 0, UNSEEN_PERIODS * period) end
-  return nil, most
+  return nil, most and math.max(most, UNSEEN_PERIODS * e.longest)
 end
 
 -- -- Counters --------------------------------------------------------------
@@ -207,7 +207,8 @@ local function new_event(key, name, unit)
 	   has_waits = units.of(unit).by_others and not OF_THINGS[name],	-- Of threads.
 	   thing = nil, things = nil,	-- What its samples begin; see things_of().
 	   of = nil,	-- Name of the event that began what is left, nil of others;
-	   variance = 0,	-- of the sum of its weights.
+	   variance = 0,	-- of the sum of its weights;
+	   longest = 0,		-- the longest period of the samples, if it grew.
 	   total = nil,		-- All occurrences, sampled or not; nil if unknown.
 	   counters = {},	-- Other counters, by SPF_EVENT_*.
 	   wall_us = 0,		-- Since the starts of its processes' profiles.
@@ -244,7 +245,7 @@ end
 
 -- Counters that do not add up.
 local LARGEST = { [G.SPF_EVENT_LEFT_PERIOD] = true, [G.SPF_EVENT_CYCLES] = true,
-		  [G.SPF_EVENT_CYCLE_US] = true }
+		  [G.SPF_EVENT_CYCLE_US] = true, [G.SPF_EVENT_LONGEST] = true }
 
 -- When a thread has begun is not known, so with several in a process nothing is.
 local function add_wall_time(e, session)
@@ -320,6 +321,7 @@ function events.list(profile)
 	if e.left then
 	  local left = add(e.left)
 	  add_held(left, session.counters, index)
+	  left.longest = math.max(left.longest, counter_of(session.counters, index, G.SPF_EVENT_LONGEST) or 0)
 	  left.processes, left.without = all.processes, all.without
 	end
       end
