@@ -1,7 +1,7 @@
 /* TIMEOUT: 300
 ** Threads that end before anybody samples them: their CPU time stands in `[threads not sampled]`, of the
-** thread 0. With it, the weights are the CPU time of the process, less that of the profiler's thread and
-** that of this thread since its last tick.
+** thread 0. With it, the weights are the CPU time of the process, less that of the profiler's thread. The
+** rest of a thread that had a tick stands in a row of that thread.
 */
 
 #ifndef _GNU_SOURCE
@@ -18,6 +18,9 @@
 #define PERIOD_US      10000
 #define PERIOD_NS      10000000
 #define LONG_PERIOD_NS 100000000000
+#define RESTS          4         /* Threads that stay: */
+#define RESTS_US       300000    /* so long they run, */
+#define RESTS_NS       200000000 /* with this period: the mean rest is a third of it. */
 
 static StreamSums sums;
 
@@ -101,18 +104,74 @@ static uint64_t profile(lua_State *L, const char *clock, unsigned us, int n,
   return others;
 }
 
+static pthread_barrier_t together;
+
+static void *burn_and_wait(void *unused)
+{
+  (void)unused;
+  pthread_barrier_wait(&together);
+  cpu_burn(RESTS_US);
+  pthread_barrier_wait(&together);
+  pthread_barrier_wait(&together);
+  return NULL;
+}
+
+/* Threads that live from before the start until after the stop have all of their time. */
+static void rests(lua_State *L)
+{
+  Sink sink;
+  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
+  struct luam_Sysprof_SelfReport r;
+  pthread_t t[RESTS];
+  uint64_t sum = 0, others = 0, no_tick;
+  char *folded;
+  int i;
+  REQUIRE(pthread_barrier_init(&together, NULL, RESTS + 1) == 0);
+  for (i = 0; i < RESTS; i++) t[i] = cpu_thread(burn_and_wait, NULL);
+  opt.threads = LUAM_SYSPROF_THREADS_ALL;
+  opt.clocks = "cpu";
+  opt.interval_ns = RESTS_NS;
+  REQUIRE(luaM_sysprof_start(L, &opt) == PROFILE_SUCCESS);
+  pthread_barrier_wait(&together);
+  pthread_barrier_wait(&together);
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  pthread_barrier_wait(&together);
+  for (i = 0; i < RESTS; i++) REQUIRE(pthread_join(t[i], NULL) == 0);
+  CHECK_EQ(luaM_sysprof_selfreport(L, &r, sizeof(r)), PROFILE_SUCCESS);
+  sums_read(&sums, sink.bytes, sink.len);
+  CHECK(sums.fault == NULL);
+  for (i = 0; i < sums.n; i++) {
+    sum += sums.s[i].weight[0];
+    others += sums.s[i].others[0];
+    if (sums.s[i].number != 0) CHECK(sums.s[i].weight[0] >= RESTS_US * 9 / 10);
+  }
+  CHECK_EQ(session_parse(sink.bytes, sink.len, "", &folded),
+	   0); /* By time: much has no place. */
+  no_tick = folded_count(folded, "[stack unknown: no tick came]");
+  printf("%llu us in all, %llu of it not sampled, %llu without a tick; report: %llu us\n",
+	 (unsigned long long)sum, (unsigned long long)others, (unsigned long long)no_tick,
+	 (unsigned long long)r.cpu_us);
+  CHECK(sum >= RESTS * RESTS_US * 9 / 10);
+  CHECK(others < sum / 10);
+  CHECK(no_tick > sum / 10 && no_tick < sum);
+  CHECK_EQ(folded_count(folded, ""), sum);
+  CHECK(r.cpu_us + PERIOD_US >= sum);
+  free(folded);
+  sink_free(&sink);
+}
+
 int main(void)
 {
   lua_State *L = session_vm();
   uint64_t others;
   CHECK(profile(L, "cpu", SHORT_US, THREADS, PERIOD_NS) != 0);
   CHECK(profile(L, "wall", SHORT_US, THREADS, PERIOD_NS) != 0);
-  /* The profiler looks for threads every 50 ms. Each also loses the time to its first tick, and since the
-  ** last one: 70 ms of 300. On a busy machine, looks are late.
+  /* The profiler looks for threads every 50 ms. Each also loses the time since the last look: 50 ms of 300. On a busy machine, looks are late.
   */
   others = profile(L, "cpu", LONG_US, 3, PERIOD_NS);
   CHECK(others < 3 * LONG_US / 2);
   profile(L, "cpu", LONG_US, 3, LONG_PERIOD_NS);
+  rests(L);
   lua_close(L);
   return check_status();
 }

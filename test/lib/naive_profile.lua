@@ -197,15 +197,16 @@ local function has_states(case)
   return event_of(case.naive, case.options).parts ~= nil and not case.base
 end
 
--- Returns the share of a CPU time whose places are unknown.
+-- Returns the share of a CPU time whose places are unknown, or of its samples if that is larger.
 local function unplaced_share(profile, event)
-  local sum, all = 0, 0
+  local sum, all, n, samples = 0, 0, 0, 0
   for _, s in ipairs(profile.samples) do
     if counts_for(s, event) then
-      sum, all = sum + (s.is_unplaced and s.weight or 0), all + s.weight
+      sum, all, samples = sum + (s.is_unplaced and s.weight or 0), all + s.weight, samples + 1
+      n = n + (s.is_unplaced and 1 or 0)
     end
   end
-  return all > 0 and sum / all or 0
+  return math.max(all > 0 and sum / all or 0, samples > 0 and n / samples or 0)
 end
 
 -- Returns the weight that the options choose: bytes, real time, and CPU time with much of unknown places are shown by

@@ -255,9 +255,9 @@ local function in_sum(w, event)
 end
 
 -- Whether the leaf of the Lua side of a sample is some work.
-local function has_leaf(sample, work)
+local function has_leaf(sample, work, arg)
   local wait = sample.lua and sample.recipe.wait
-  return wait and wait[1] == work or false
+  return wait and wait[1] == work and (not arg or wait[2] == arg) or false
 end
 
 -- Adds samples of a thread.
@@ -300,7 +300,8 @@ local function add_samples(w, tid, time)
 	host = sides_of.host, unit = e.unit, in_sum = in_sum(w, e), session = w.session }
       s.runnable = has_leaf(s, G.SPF_WORK_READY)
       s.is_lost = has_leaf(s, G.SPF_WORK_LOST) or has_leaf(s, G.SPF_WORK_UNKEPT)
-      s.is_unplaced = has_leaf(s, G.SPF_WORK_UNKEPT) or has_leaf(s, G.SPF_WORK_OTHERS)
+      s.is_unplaced = has_leaf(s, G.SPF_WORK_UNKEPT) or has_leaf(s, G.SPF_WORK_OTHERS) or
+		      has_leaf(s, G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_NO_TICK)
       s.is_many = s.runnable or s.is_lost or has_leaf(s, G.SPF_WORK_SHORT) or has_leaf(s, G.SPF_WORK_OTHERS)
       table.insert(w.samples, s)
       if thing and thing > 0 then

@@ -12,7 +12,7 @@ local F = B.F
 local PROFILES = 200
 local FUNCTIONS, THREADS = 6, { 77, 78, 90 }
 local NS_OF = { us = 1e3, ns = 1 }
-local WORKS = { G.SPF_WORK_UNKEPT, G.SPF_WORK_OTHERS }
+local WORKS = { { G.SPF_WORK_UNKEPT, 0 }, { G.SPF_WORK_OTHERS, 0 }, { G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_NO_TICK } }
 
 -- A list of events: names as recorded, and as asked for.
 local LISTS = {
@@ -59,7 +59,8 @@ local function random_profile(random)
   for id = 1, 20 do
     local lua = { F.cbound }
     for depth = 2, random(2, 6) do lua[depth] = F.lfunc(random(FUNCTIONS), depth) end
-    if random(8) == 1 then lua[#lua + 1] = F.work(WORKS[random(#WORKS)]) end
+    local work = random(8) == 1 and WORKS[random(#WORKS)]
+    if work then lua[#lua + 1] = F.work(work[1], work[2]) end
     b:stack(id, lua)
   end
   for _ = 1, random(40) do

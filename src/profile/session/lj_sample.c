@@ -533,13 +533,27 @@ SAMPLE_RARE void lj_sample_nested(Sampler *s)
   }
 }
 
-SAMPLE_RARE void lj_sample_rest(Sampler *s)
+/* Is the CPU time since the last tick a sample of this thread? One that has ticked never may have
+** run for a moment only: there may be thousands of such threads.
+*/
+static int has_rest(const SampleEvent *ev, uint64_t rest)
+{
+  const EventSpec *spec = &ev->e.spec;
+  return spec->measures == EVENT_CPU_TIME && spec->unit == SPF_UNIT_US &&
+	 (ev->e.counters[SPF_EVENT_SAMPLES] != 0 || rest >= spec->period / 1000);
+}
+
+SAMPLE_RARE void lj_sample_rest(Sampler *s, int all)
 {
   int i;
+  if (s->opt->mode == LUAM_SYSPROF_DEFAULT) return;
   for (i = 0; i < s->nevent; i++) {
     SampleEvent *ev = &s->event[i];
-    if (!ev->e.spec.sum || ev->e.spec.has_weights || sampleevent_total(ev) <= ev->taken)
+    uint64_t total = sampleevent_total(ev);
+    if (ev->e.spec.has_weights || total <= ev->taken ||
+	!(ev->e.spec.sum || (all && has_rest(ev, total - ev->taken))))
       continue;
+    s->state = SPF_VMST_CFUNC;
     put_work(s, ev, SPF_WORK_UNSEEN, SPF_UNSEEN_NO_TICK, mono_ns());
     relaxed_add(&ev->rests, 1);
   }

@@ -28,8 +28,9 @@ LJ_FUNC void lj_sample_lose(Sampler *s, SampleEvent *ev, const SampleHead *head)
 LJ_FUNC void lj_sample_nested(Sampler *s);
 
 /* Append one sample without a stack for the CPU time since the last tick, if it is a part of a sum.
-** Then the sum is whole. Context: the holder of the sampler. Its clocks are stopped.
+** Then the sum is whole. all: also without a sum. Context: the holder of the sampler. Its clocks are
+** stopped.
 */
-LJ_FUNC void lj_sample_rest(Sampler *s);
+LJ_FUNC void lj_sample_rest(Sampler *s, int all);
 
 #endif

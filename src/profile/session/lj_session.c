@@ -176,13 +176,25 @@ void lj_session_stop(Session *s)
   lj_eventlist_stop(&s->sm, EVENTS_ALL);
 }
 
-void lj_session_settle(Session *s)
+/* all_rests: see lj_sample_rest. */
+static void settle(Session *s, int all_rests)
 {
   lj_sampler_seize(&s->sm);
   lj_totals_settle(&s->sm);
   count_missed(s);
   lj_sample_nested(&s->sm);
-  lj_sample_rest(&s->sm);
+  lj_sample_rest(&s->sm, all_rests);
+}
+
+/* With all threads, the CPU time of the samples is that of the process. */
+static int is_ofall(const Session *s)
+{
+  return s->sm.opt->threads == LUAM_SYSPROF_THREADS_ALL;
+}
+
+void lj_session_settle(Session *s)
+{
+  settle(s, is_ofall(s));
 }
 
 int lj_session_end(Session *s, FuncTab *named)
@@ -210,20 +222,21 @@ int lj_session_name(Session *s, FuncTab *named)
 
 /* -- Pause and move ---------------------------------------------------------- */
 
-static void pause(Session *s, EventSet set)
+static void pause(Session *s, EventSet set, int all_rests)
 {
   lj_totals_look(&s->sm);
   lj_eventlist_stop(&s->sm, set);
-  lj_session_settle(s);
+  settle(s, all_rests);
   s->paused = 1;
   s->later = 0;
   lj_totals_keep(&s->sm);
   lj_sampler_release(&s->sm);
 }
 
+/* The thread blocks the signals, or did: the next tick must not have the time without ticks. */
 void lj_session_pause(Session *s)
 {
-  pause(s, EVENTS_BY_SIGNALS);
+  pause(s, EVENTS_BY_SIGNALS, 1);
 }
 
 /* If the program has jumped out of a sample, only the stop by its thread can hold the sampler. */
@@ -232,7 +245,7 @@ int lj_session_over(Session *s, uint64_t wait_ns)
   if (s->sm.over_us) return 1;
   if (!lj_sampler_holdsoon(&s->sm, wait_ns)) return 0;
   lj_sampler_release(&s->sm);
-  pause(s, EVENTS_OF_THREADS);
+  pause(s, EVENTS_OF_THREADS, is_ofall(s));
   s->sm.cpu_seen = relaxed_get(&s->sm.cpu_us);
   s->sm.over_us = relaxed_get(&s->sm.counters[SPF_COUNTER_WALL_US]) | 1; /* Not 0. */
   return 1;
@@ -250,7 +263,6 @@ static int rearm(Session *s, EventStatus status, char *errmsg)
   return err;
 }
 
-/* The time of the pause counts: the next sample carries its weight, unless it is a part of a sum. */
 int lj_session_resume(Session *s, char *errmsg)
 {
   lj_session_pause(s);
@@ -262,7 +274,8 @@ int lj_session_move(Session *s, char *errmsg)
 {
   int tid = lj_osthread_self();
   if (s->sm.reader.tid == tid) return 0;
-  pause(s, EVENTS_OF_THREADS);
+  pause(s, EVENTS_OF_THREADS,
+	0); /* The next tick has the time: a VM may move all the time. */
   lj_sampler_seize(&s->sm);
   lj_samplermem_thread(&s->sm, tid);
   if (has_stream(s)) {

@@ -151,9 +151,9 @@ int lj_vmprofile_canhalt(const Profile *p)
   return 1;
 }
 
-/* Threads that end between two scans or ticks, and those without room or with the signal blocked,
-** have CPU time that no sample has. The process's clock was read after the sessions began and
-** before they end, so this is never too much. Leaves out the VM's thread since its last tick.
+/* Threads that end between two scans, or before their first tick, and those without room have CPU
+** time that no sample has. The process's clock was read after the sessions began and before they
+** end, so this is never too much.
 */
 static void count_others(Profile *p)
 {
@@ -167,9 +167,8 @@ static void count_others(Profile *p)
     if (ev->e.spec.unit != SPF_UNIT_US || ev->e.spec.measures != EVENT_CPU_TIME) continue;
     for (s = profile_first(p); s; s = session_next(s)) {
       us += sampleevent_total(&s->sm.event[i]);
-      if (&s->sm != vm) taken_us += relaxed_get(&s->sm.event[i].taken);
+      taken_us += relaxed_get(&s->sm.event[i].taken);
     }
-    taken_us += sampleevent_total(ev);
     if (all_us > taken_us) ev->others = all_us - taken_us;
     if (all_us > us) relaxed_add(&ev->e.counters[SPF_EVENT_TOTAL], all_us - us);
   }

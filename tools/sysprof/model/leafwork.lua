@@ -6,8 +6,11 @@ local G = require("sysprof.base.grammar")
 
 local leafwork = {}
 
--- Work whose places are unknown.
-leafwork.UNPLACED = { [G.SPF_WORK_UNKEPT] = true, [G.SPF_WORK_OTHERS] = true }
+-- Whether the places of work are unknown: of lost samples, of threads not sampled, and of CPU time without a tick.
+local function is_unplaced(what, arg)
+  return what == G.SPF_WORK_UNKEPT or what == G.SPF_WORK_OTHERS or
+	 what == G.SPF_WORK_UNSEEN and arg == G.SPF_UNSEEN_NO_TICK
+end
 
 -- Returns SPF_WORK_* of the leaf of the samples of a slot, and its argument; nil if the leaf is no work.
 function leafwork.of(profile, slot)
@@ -23,36 +26,27 @@ function leafwork.is_unseen(all, lua, host)
   return all.kind[leaf] == G.SPF_FRAME_WORK and all.extra[leaf] >= G.SPF_WORK_WAIT
 end
 
--- Returns the weights of an event by SPF_WORK_* in its unit: only of samples whose leaf is one in the set wanted.
-function leafwork.weights(profile, event, wanted)
-  local slots, sums = profile.slots, {}
+-- Returns what has no place of an event's weight, in its unit, by SPF_WORK_*; and the number of its samples, which were
+-- no ticks.
+function leafwork.unplaced(profile, event)
+  local slots, sums, n = profile.slots, {}, 0
   for i = 1, slots:count() do
     local factor = event.members[slots:event(i)]
-    local what = factor and leafwork.of(profile, i)
-    if what and wanted[what] then sums[what] = (sums[what] or 0) + slots:weight(i) * factor end
-  end
-  return sums
-end
-
--- Returns the share of an event's weight whose places are unknown.
-function leafwork.unplaced_share(profile, event)
-  local sum = 0
-  for _, weight in pairs(leafwork.weights(profile, event, leafwork.UNPLACED)) do sum = sum + weight end
-  return event.weight > 0 and sum / event.weight or 0
-end
-
--- Returns the number of samples of an event that were no tick: rests of a thread's CPU time after its last one, and
--- those that stand for lost samples or for threads not sampled.
-function leafwork.rests(profile, event)
-  local slots, n = profile.slots, 0
-  for i = 1, slots:count() do
-    if event.members[slots:event(i)] then
-      local what, arg = leafwork.of(profile, i)
-      local is_rest = what == G.SPF_WORK_UNSEEN and arg == G.SPF_UNSEEN_NO_TICK
-      if is_rest or leafwork.UNPLACED[what] then n = n + slots:samples(i) end
+    local what, arg
+    if factor then what, arg = leafwork.of(profile, i) end
+    if what and is_unplaced(what, arg) then
+      sums[what], n = (sums[what] or 0) + slots:weight(i) * factor, n + slots:samples(i)
     end
   end
-  return n
+  return sums, n
+end
+
+-- Returns the share of an event whose places are unknown: of its weight, or of its samples if that is larger.
+function leafwork.unplaced_share(profile, event)
+  local sums, n = leafwork.unplaced(profile, event)
+  local sum = 0
+  for _, weight in pairs(sums) do sum = sum + weight end
+  return math.max(event.weight > 0 and sum / event.weight or 0, event.samples > 0 and n / event.samples or 0)
 end
 
 return leafwork

@@ -12,6 +12,7 @@ local metanumber = require("sysprof.model.metanumber")
 local selfreport = require("sysprof.show.selfreport")
 local text = require("sysprof.base.text")
 local units = require("sysprof.model.units")
+local work = require("sysprof.names.work")
 
 local WIDTH, LABEL = 80, 10
 local UNPLACED_SHARE = 0.01	-- Of an event's weight: below, it is not worth a line.
@@ -87,19 +88,20 @@ local function damage(profile)
   return #parts > 0 and table.concat(parts, ", ") or nil
 end
 
-local UNPLACED = { { G.SPF_WORK_UNKEPT, "lost samples" }, { G.SPF_WORK_OTHERS, "threads not sampled" } }
+-- Work without a place, and its argument.
+local UNPLACED = { { G.SPF_WORK_UNKEPT, 0 }, { G.SPF_WORK_OTHERS, 0 }, { G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_NO_TICK } }
 
 -- Returns a sentence on weights without a place, such as the CPU time of threads that ended too soon. Returns nil if
 -- they are below 1 % of each event.
 function headline.unplaced(profile)
   local parts = {}
   for _, e in ipairs(events.list(profile)) do
-    local sums = not e.parts and not e.of and e.weight > 0 and leafwork.weights(profile, e, leafwork.UNPLACED) or {}
-    for _, work in ipairs(UNPLACED) do
-      local share = (sums[work[1]] or 0) / e.weight
+    local sums = not e.parts and not e.of and e.weight > 0 and leafwork.unplaced(profile, e) or {}
+    for _, unplaced in ipairs(UNPLACED) do
+      local share = (sums[unplaced[1]] or 0) / e.weight
       if share >= UNPLACED_SHARE then
-	parts[#parts + 1] = ("%.1f%% of %s is [%s], whose places are unknown"):format(100 * share, text.clean(e.name),
-										    work[2])
+	parts[#parts + 1] = ("%.1f%% of %s is %s, whose places are unknown"):format(100 * share, text.clean(e.name),
+										   work.name(unplaced[1], unplaced[2]))
       end
     end
   end

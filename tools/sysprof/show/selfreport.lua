@@ -157,7 +157,8 @@ function selfreport.rates(profile, e)
   if not units.of(e.unit).is_cpu or e.parts then return nil end
   local period, spent = e.periods[1], e.total or e.weight
   if e.name == "wall-signal" or e.name == "wall" then spent = e.wall_us or 0 end
-  local ticks = profile.whole and spent > 0 and e.samples - leafwork.rests(profile, e) or 0
+  local _, no_ticks = leafwork.unplaced(profile, e)
+  local ticks = profile.whole and spent > 0 and e.samples - no_ticks or 0
   return #e.periods == 1 and period > 0 and 1e9 / period or nil, ticks > 0 and ticks * 1e6 / spent or nil
 end
 

@@ -28,9 +28,9 @@ local mt = { __index = methods }
 -- each byte of it. A recording of a live program may be large for this end: its bounds have the first part only.
 local FRAMES_PER_BYTE, NODES_PER_BYTE, TEXT_PER_BYTE = 2^6, 2, 2^9
 
-local MUCH_UNPLACED = 0.05	-- Of the CPU time: with more, samples are no measure of it.
+local MUCH_UNPLACED = 0.05	-- Of the CPU time, or of its samples: with more, samples are no measure of it.
 
--- Returns the option for weights of a view that has none. Time without a place has few samples or none.
+-- Returns the option for weights of a view that has none. The samples of time without a place are no ticks.
 local function default_weight(profile, event)
   local unit = units.of(event.unit)
   local by_event = unit.varies or unit.is_cpu and leafwork.unplaced_share(profile, event) > MUCH_UNPLACED
