@@ -19,6 +19,7 @@
 #include "profile/clock/lj_clockaction.h"
 #include "profile/clock/lj_clockbudget.h"
 #include "profile/clock/lj_clockkinds.h"
+#include "profile/clock/lj_clocksig.h"
 #include "profile/clock/lj_clockslot.h"
 #include "profile/base/lj_oslock.h"
 #include "profile/base/lj_ossignal.h"
@@ -48,22 +49,19 @@ static void clocks_forget(void)
   relaxed_set(&jitp_running, 0);
 }
 
-/* Signals that fork_prepare has blocked in this thread. */
-static __thread SignalMask fork_blocked __attribute__((tls_model("initial-exec")));
-
 /* Kernels before 4.19 restart a fork when a signal arrives while they copy the process.
 ** Faster signals would keep it from ending.
 */
 static void fork_prepare(void)
 {
   SignalMask signals = lj_clockaction_signals();
-  if (signals) fork_blocked = signals & ~lj_ossignal_changemask(SIG_BLOCK, signals);
+  if (signals) lj_clocksig_forking = signals & ~lj_ossignal_changemask(SIG_BLOCK, signals);
 }
 
 static void fork_parent(void)
 {
-  if (fork_blocked) lj_ossignal_changemask(SIG_UNBLOCK, fork_blocked);
-  fork_blocked = 0;
+  if (lj_clocksig_forking) lj_ossignal_changemask(SIG_UNBLOCK, lj_clocksig_forking);
+  lj_clocksig_forking = 0;
 }
 
 /* Forget the clocks of another process, whose table this one inherited. The child may start clocks

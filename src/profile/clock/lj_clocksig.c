@@ -21,6 +21,8 @@
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 
+__thread SignalMask lj_clocksig_forking __attribute__((tls_model("initial-exec")));
+
 /* -- Signals of clocks ------------------------------------------------------- */
 
 #define SIBLINGS_MAX 32 /* Further clocks of the thread that a signal checks. */

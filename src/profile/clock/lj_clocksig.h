@@ -8,7 +8,11 @@
 
 #include <signal.h>
 
+#include "profile/base/lj_ossignal.h"
 #include "profile/clock/lj_clockops.h"
+
+/* Signals of clocks that this thread blocks while it forks. */
+LJ_DATA __thread SignalMask lj_clocksig_forking __attribute__((tls_model("initial-exec")));
 
 /* Handle a signal of a clock: take its sample. Forward a signal of another sender. */
 LJ_FUNC void lj_clocksig_handler(int signo, siginfo_t *info, void *uc);

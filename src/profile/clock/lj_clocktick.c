@@ -6,9 +6,13 @@
 #define lj_clocktick_c
 #define LUA_CORE
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* For the names of the registers in ucontext_t. */
+#endif
 #include <errno.h>
 
 #include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/clock/lj_clocksig.h"
 #include "profile/clock/lj_clocktick.h"
@@ -38,6 +42,31 @@ static int has_ended_call(const WalkRegs *regs)
 	 regs->r[WALKREG_CX] == regs->r[WALKREG_PC];
 }
 
+/* A tick of CPU time that comes so many periods late, and so much time, was held up. */
+#define LATE_PERIODS 2
+#define LATE_NS      20000000 /* Two ticks of the slowest kernel. */
+
+/* Has the thread just called rt_sigprocmask, to unblock signals? R10 has the size of the mask. */
+static int has_unblocked(const ucontext_t *uc)
+{
+  const greg_t *r = uc->uc_mcontext.gregs;
+  return r[REG_RAX] == 0 && r[REG_RCX] == r[REG_RIP] && r[REG_R10] == _NSIG / 8 &&
+	 (r[REG_RDI] == SIG_UNBLOCK || r[REG_RDI] == SIG_SETMASK);
+}
+
+/* Did the thread block the signal when the period ended? Then the place of the tick says nothing.
+** It blocks the signal if only a system call such as ppoll() or sigsuspend() lets it through: the
+** handler's return blocks it again. It did so if a late tick comes with the end of the call that
+** unblocks signals. Time in the kernel delays ticks, too, but to the end of another call.
+*/
+static LJ_AINLINE int was_blocked(const Clock *c, int overrun, const ucontext_t *uc)
+{
+  if (c->spec.unit != SPF_UNIT_US || c->spec.kind == CLOCK_WALL_SIGNAL) return 0;
+  if (LJ_UNLIKELY(lj_ossignal_maskof(&uc->uc_sigmask) & ossignal_bit(c->signo))) return 1;
+  return LJ_UNLIKELY(overrun >= LATE_PERIODS) && lj_clocksig_forking == 0 &&
+	 (uint64_t)overrun * lj_clockops_mean(c) >= LATE_NS && has_unblocked(uc);
+}
+
 void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc)
 {
   Event *ev = (Event *)owner;
@@ -48,6 +77,7 @@ void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc)
   WalkRegs regs;
   head.time_ns = c->begin_ns;
   if (overrun > 0) relaxed_add(&ev->counters[SPF_EVENT_OVERRUNS], (uint64_t)overrun);
+  if (LJ_LIKELY(uc != NULL) && was_blocked(c, overrun, uc)) uc = NULL;
   if (LJ_LIKELY(uc != NULL)) {
     lj_walkregs_interrupted(&regs, uc);
     if (LJ_UNLIKELY(has_ended_call(&regs)))
