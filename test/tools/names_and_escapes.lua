@@ -173,13 +173,40 @@ local function utf8(c)
   if c < 0x10000 then return string.char(0xe0 + math.floor(c / 4096)) .. last end
   return string.char(0xf0 + math.floor(c / 2^18), 0x80 + math.floor(c / 4096) % 64) .. last
 end
-for _, c in ipairs { 0x20, 0x7e, 0xa0, 0x61b, 0x61d, 0x7ff, 0x800, 0x200d, 0x2010, 0x2027, 0x202f, 0x2065,
-		     0x206a, 0xd7ff, 0xe000, 0xffff, 0x10000, 0x10ffff } do
+for _, c in ipairs { 0x20, 0x7e, 0xa0, 0x61b, 0x61d, 0x7ff, 0x800, 0x2010, 0x2027, 0x202f, 0x205f, 0x2070,
+		     0xd7ff, 0xe000, 0xffff, 0x10000, 0x10ffff } do
   t.equal(text.clean(utf8(c)), utf8(c), ("U+%04X stays"):format(c))
 end
-for _, c in ipairs { 0, 0x1f, 0x7f, 0x80, 0x9f, 0x61c, 0x200e, 0x200f, 0x2028, 0x202e, 0x2066, 0x2069 } do
+for _, c in ipairs { 0, 0x1f, 0x7f, 0x80, 0x9f, 0xad, 0x61c, 0x200b, 0x200f, 0x2028, 0x202e, 0x2060, 0x2069, 0xfe0f,
+		     0xfeff, 0xe0041 } do
   t.equal(text.clean(utf8(c)), "?", ("U+%04X is control"):format(c))
 end
+
+-- The profiler cleans the same characters.
+local source = assert(io.open(os.getenv("SYSPROF_SOURCE") .. "/src/profile/base/lj_cleantext.c")):read("*a")
+local is_hidden, ranges = {}, 0
+for first, last in assert(source:match("hidden%[%]%[2%] = (%b{})")):gmatch("{ (%w+), (%w+) }") do
+  for c = tonumber(first), tonumber(last) do is_hidden[c] = true end
+  ranges = ranges + 1
+end
+t.ok(ranges > 10, "ranges of lj_cleantext")
+for c = 0, 0x10ffff do
+  local is_valid = c < 0xd800 or c > 0xdfff
+  if is_valid and (text.clean(utf8(c)) == "?") ~= (is_hidden[c] or c == 0x3f) then
+    t.ok(false, ("U+%04X is hidden in one of both"):format(c))
+  end
+end
+
+-- Joiners and variation selectors belong to some scripts and emoji, and behind other characters show nothing.
+local FAMILY = "\240\159\145\168\226\128\141\240\159\145\167"
+for _, sound in ipairs { FAMILY, "\226\157\164\239\184\143\226\128\141\240\159\148\165",
+		       "\217\133\219\140\226\128\140\216\174" } do
+  t.equal(text.clean(sound), sound, "joined characters stay")
+end
+t.equal(text.clean("a\226\128\141b\195\164\239\184\143"), "a?b\195\164?", "joiners in Latin text")
+t.equal(text.clean("\226\128\174\226\128\141"), "??", "a joiner behind a hidden character")
+local long = FAMILY:rep(30000)
+t.ok(text.clean(long) == long, "joined characters in many pieces")
 for _, odd in ipairs { "\128", "\191", "\193\191", "\194\127", "\194\192", "\224\159\191", "\224\160\192",
 		       "\237\160\128", "\240\143\191\191", "\240\144\128\192", "\244\144\128\128", "\245\128\128\128" } do
   local escaped = odd:gsub("[\128-\255]", function(c) return ("\\x%02x"):format(c:byte()) end):gsub("\127", "?")

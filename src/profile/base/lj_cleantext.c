@@ -1,5 +1,5 @@
 /*
-** Text for a terminal: without control characters and invalid UTF-8.
+** Text for a terminal: without control and hidden characters, and invalid UTF-8.
 ** Context: any thread, outside of the handler.
 */
 
@@ -33,15 +33,36 @@ static size_t utf8_decode(const unsigned char *s, size_t len, uint32_t *code)
   return n;
 }
 
-/* Control characters, line breaks, and characters that change the direction of text. */
-static int is_control(uint32_t c)
+/* First and last codes that show nothing or change their line: control characters, line breaks, Unicode's
+** Default_Ignorable_Code_Point, direction and annotation characters. The reader's text.lua has the same.
+*/
+static const uint32_t hidden[][2] = {
+  { 0, 0x1f },          { 0x7f, 0x9f },       { 0xad, 0xad },       { 0x34f, 0x34f },
+  { 0x61c, 0x61c },     { 0x115f, 0x1160 },   { 0x17b4, 0x17b5 },   { 0x180b, 0x180f },
+  { 0x200b, 0x200f },   { 0x2028, 0x202e },   { 0x2060, 0x206f },   { 0x3164, 0x3164 },
+  { 0xfe00, 0xfe0f },   { 0xfeff, 0xfeff },   { 0xffa0, 0xffa0 },   { 0xfff0, 0xfffb },
+  { 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff },
+};
+
+#define JOINING_SCRIPTS 0x600 /* Arabic and later ones, symbols and emoji too. */
+
+/* Does a character show nothing or change its line? Joiners and variation selectors are part of the writing
+** behind characters of some scripts and symbols.
+*/
+static int is_hidden(uint32_t c, uint32_t before)
 {
-  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
-	 (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+  size_t i;
+  for (i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
+    if (c >= hidden[i][0] && c <= hidden[i][1]) {
+      int joins = c == 0x200c || c == 0x200d || (c >= 0xfe00 && c <= 0xfe0f);
+      return !joins || before < JOINING_SCRIPTS;
+    }
+  return 0;
 }
 
 void lj_cleantext(char *to, size_t size, const char *s, size_t len)
 {
+  uint32_t before = 0; /* The last character, 0 if it was replaced. */
   size_t out = 0, i = 0, n;
   while (i < len) {
     uint32_t code;
@@ -52,13 +73,16 @@ void lj_cleantext(char *to, size_t size, const char *s, size_t len)
       if (out + 4 >= size) break;
       memcpy(to + out, hex, 4);
       out += 4;
-    } else if (is_control(code)) {
+      before = 0;
+    } else if (is_hidden(code, before)) {
       if (out + 1 >= size) break;
       to[out++] = '?';
+      before = 0;
     } else {
       if (out + n >= size) break;
       memcpy(to + out, s + i, n);
       out += n;
+      before = code;
     }
     i += n ? n : 1;
   }

@@ -2,8 +2,8 @@
 -- Printable and escaped text: clean UTF-8, JSON, HTML, folded stacks.
 --
 -- A program chooses the names in a stream, so they can hold any bytes. clean() returns
--- valid UTF-8 on one line. Control characters, and characters that change the direction
--- of text, become "?". The other functions escape clean text for one output each.
+-- valid UTF-8 on one line. Control characters, and characters that show nothing or change
+-- the direction of text, become "?". The other functions escape clean text for one output each.
 ----------------------------------------------------------------------------
 
 local bit = require("bit")
@@ -15,35 +15,47 @@ local ROOM = 16			-- Bytes that one character takes at most, with what moves its
 local PIECE = 2^16		-- Bytes of a piece.
 local NEWLINE, SPACE = 10, 32
 
--- Whether e2 80 c is a line break, or sets the direction of text.
-local function is_control_80(c)
-  return c == 0x8e or c == 0x8f or c >= 0xa8 and c <= 0xae
-end
-
 local function is_tail(c) return c >= 0x80 and c < 0xc0 end
 
--- Returns the length of the valid UTF-8 sequence at p[i], and whether it is a control
--- character, a line break, or a direction character. Returns nil for an invalid sequence.
+-- Returns the length and the code of the valid UTF-8 sequence at p[i]. Returns nil for an invalid sequence.
 -- A zero byte follows the text: it ends a sequence that is cut.
--- Direction characters are U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069.
 local function utf8_at(p, i)
   local a = p[i]
-  if a < 0x80 then return 1, a < SPACE or a == 0x7f end
+  if a < 0x80 then return 1, a end
   local b = p[i + 1]
   if a < 0xc2 or a > 0xf4 or not is_tail(b) then return nil end
-  if a < 0xe0 then return 2, (a == 0xc2 and b < 0xa0) or (a == 0xd8 and b == 0x9c) end
+  if a < 0xe0 then return 2, (a - 0xc0) * 0x40 + b - 0x80 end
   local c = p[i + 2]
   if not is_tail(c) or (a == 0xe0 and b < 0xa0) or (a == 0xed and b >= 0xa0) then
     return nil
   end
-  if a < 0xf0 then
-    return 3, a == 0xe2 and ((b == 0x80 and is_control_80(c)) or
-			     (b == 0x81 and c >= 0xa6 and c <= 0xa9))
-  end
-  if not is_tail(p[i + 3]) or (a == 0xf0 and b < 0x90) or (a == 0xf4 and b >= 0x90) then
+  if a < 0xf0 then return 3, (a - 0xe0) * 0x1000 + (b - 0x80) * 0x40 + c - 0x80 end
+  local d = p[i + 3]
+  if not is_tail(d) or (a == 0xf0 and b < 0x90) or (a == 0xf4 and b >= 0x90) then
     return nil
   end
-  return 4, false
+  return 4, (a - 0xf0) * 0x40000 + (b - 0x80) * 0x1000 + (c - 0x80) * 0x40 + d - 0x80
+end
+
+-- First and last codes that show nothing or change their line: control characters, line breaks, Unicode's
+-- Default_Ignorable_Code_Point, direction and annotation characters. The profiler's lj_cleantext has the same.
+local HIDDEN = {
+  { 0, 0x1f }, { 0x7f, 0x9f }, { 0xad, 0xad }, { 0x34f, 0x34f }, { 0x61c, 0x61c }, { 0x115f, 0x1160 },
+  { 0x17b4, 0x17b5 }, { 0x180b, 0x180f }, { 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f },
+  { 0x3164, 0x3164 }, { 0xfe00, 0xfe0f }, { 0xfeff, 0xfeff }, { 0xffa0, 0xffa0 }, { 0xfff0, 0xfffb },
+  { 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff },
+}
+local ranges = ffi.new("int32_t[?][2]", #HIDDEN, HIDDEN)
+local JOINING_SCRIPTS = 0x600	-- Arabic and later ones, symbols and emoji too.
+
+-- Whether a character shows nothing or changes its line. Joiners and variation selectors are part of the writing
+-- behind characters of some scripts and symbols. before: the code of the character before it.
+local function is_hidden(code, before)
+  local i = 0
+  while i < #HIDDEN and code > ranges[i][1] do i = i + 1 end
+  if i == #HIDDEN or code < ranges[i][0] then return false end
+  local joins = code == 0x200c or code == 0x200d or code >= 0xfe00 and code <= 0xfe0f
+  return not (joins and before >= JOINING_SCRIPTS)
 end
 
 local HEX = ffi.new("uint8_t[17]", "0123456789abcdef")
@@ -57,8 +69,9 @@ function text.buffer(s)
 end
 
 -- Cleans n bytes at p from byte i on, until the piece is full. has_lines: newlines stay. is_moved: four spaces stand
--- before lines that begin with neither a digit nor a space. Returns where it stopped, and the bytes in the piece.
-local function fill_piece(p, i, n, has_lines, is_moved)
+-- before lines that begin with neither a digit nor a space. before: the code of the character before i, or 0. Returns
+-- where it stopped, the bytes in the piece, and the code of the last character.
+local function fill_piece(p, i, n, before, has_lines, is_moved)
   local at = 0
   while i < n and at <= PIECE - ROOM do
     local c = p[i]
@@ -68,33 +81,33 @@ local function fill_piece(p, i, n, has_lines, is_moved)
     end
     if c >= SPACE and c < 0x7f or has_lines and c == NEWLINE then
       piece[at] = c
-      i, at = i + 1, at + 1
+      i, at, before = i + 1, at + 1, c
     else
-      local len, control = utf8_at(p, i)
+      local len, code = utf8_at(p, i)
       if not len then
 	piece[at], piece[at + 1] = 0x5c, 0x78
 	piece[at + 2], piece[at + 3] = HEX[bit.rshift(c, 4)], HEX[bit.band(c, 15)]
-	i, at = i + 1, at + 4
-      elseif control then
+	i, at, before = i + 1, at + 4, 0
+      elseif is_hidden(code, before) then
 	piece[at] = 0x3f
-	i, at = i + len, at + 1
+	i, at, before = i + len, at + 1, 0
       else
 	for k = 0, len - 1 do piece[at + k] = p[i + k] end
-	i, at = i + len, at + len
+	i, at, before = i + len, at + len, code
       end
     end
   end
-  return i, at
+  return i, at, before
 end
 
--- Control characters become "?", bytes of invalid UTF-8 become "\xNN".
+-- Hidden characters become "?", bytes of invalid UTF-8 become "\xNN".
 function text.clean(s)
   if not s:find("[%c\127-\255]") then return s end
   local p, n, parts = text.buffer(s), #s, {}
-  local i = 0
+  local i, before = 0, 0
   repeat
-    local stop, at = fill_piece(p, i, n)
-    i, parts[#parts + 1] = stop, ffi.string(piece, at)
+    local stop, at, last = fill_piece(p, i, n, before)
+    i, before, parts[#parts + 1] = stop, last, ffi.string(piece, at)
   until i >= n
   return #parts > 1 and table.concat(parts) or parts[1]
 end
@@ -103,10 +116,10 @@ end
 -- string for each line would take long: LuaJIT compares long strings that are alike.
 function text.write_lines(s, write, is_moved)
   local p, n = text.buffer(s), #s
-  local i = 0
+  local i, before = 0, 0
   while i < n do
-    local stop, at = fill_piece(p, i, n, true, is_moved)
-    i = stop
+    local stop, at, last = fill_piece(p, i, n, before, true, is_moved)
+    i, before = stop, last
     write(ffi.string(piece, at))
   end
 end
