@@ -141,7 +141,14 @@ end
 for _, host in ipairs { "evil.example", "evil.example:6060", "127.0.0.1.evil.example", "localhost.evil.example", "", "a b", "[x]",
 			"1.2.3.4.5", "0x7f.1", "10.0.0.7:80", "0.0.0.0:6060", "[::]:6060", "[::ffff:127.0.0.1]", "1127.0.0.1" } do
   refused("GET / HTTP/1.1\r\nHost: " .. host .. "\r\n\r\n", 403, "expected the host localhost, 127.0.0.1 or ::1, got '")
+  if not host:find(" ", 1, true) then	-- The host of the address counts, not that of the header.
+    refused("GET http://" .. host .. "/ HTTP/1.1\r\n" .. LOCAL .. "\r\n", 403, "got '" .. host .. "'")
+  end
 end
+refused("GET http://localhost@evil.example/ HTTP/1.0\r\n\r\n", 403, "got 'localhost@evil.example'")
+refused("GET HTTP://evil.example/ HTTP/1.1\r\n" .. LOCAL .. "\r\n", 403, "got 'evil.example'")
+refused("GET http://127.0.0.1/ HTTP/1.1\r\n" .. LOCAL .. "Origin: http://127.0.0.1:1\r\nSec-Fetch-Dest: script\r\n\r\n", 403,
+  "a page of another site asked")
 
 do	-- The name that is listened to.
   local name = t.content("/etc/hostname"):match("%S+") or "none"

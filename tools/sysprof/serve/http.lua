@@ -68,7 +68,10 @@ function http.parse(header)
   if fields["transfer-encoding"] or (fields["content-length"] or "0") ~= "0" then
     return nil, 413, "expected a request without a body"
   end
-  target = target:gsub("^http://[^/?#]*", "")
+  local named, rest_of_target = target:match("^[Hh][Tt][Tt][Pp]://([^/?#]*)(.*)$")
+  if named then
+    fields.host, target = named, rest_of_target	-- The target's host counts (RFC 9112, 3.2.2).
+  end
   local path, query_text = target:match("^(/[^?#]*)%??([^#]*)")
   path = path and unescape(path)
   if not path then return nil, 400, ("expected a path, got '%s'"):format(http.shown(target)) end
