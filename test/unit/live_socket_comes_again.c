@@ -1,6 +1,6 @@
 /* The socket of live control gets a new name when something has removed the old one, or the folder.
 ** Names of processes that have ended go at one start, however many they are, and whatever names of
-** processes that exist are there.
+** processes that exist are there. So do those in a later folder, and the folder itself.
 */
 
 #ifndef _GNU_SOURCE
@@ -19,11 +19,12 @@
 #define STALE  3000
 #define NOBODY 5000000 /* More than the highest PID of Linux. */
 
+static const char *later = ""; /* Of the folder's name: "" or ".9". */
 static char folder[64], path[108];
 
 static void path_set(long pid)
 {
-  snprintf(folder, sizeof(folder), "/tmp/.luajit-sysprof-%ld", (long)geteuid());
+  snprintf(folder, sizeof(folder), "/tmp/.luajit-sysprof-%ld%s", (long)geteuid(), later);
   snprintf(path, sizeof(path), "%s/%ld", folder, pid);
 }
 
@@ -68,6 +69,25 @@ static void reopen(void)
   CHECK(why == NULL);
 }
 
+/* The user had another folder while somebody had taken the first names. */
+static void later_folder(void)
+{
+  struct stat st;
+  later = ".9";
+  path_set(NOBODY);
+  REQUIRE(mkdir(folder, 0700) == 0 || errno == EEXIST);
+  leave_name(NOBODY);
+  later = "";
+  reopen();
+  CHECK_EQ(try_connect(), 0);
+  later = ".9";
+  path_set(NOBODY);
+  CHECK(lstat(path, &st) != 0 && errno == ENOENT);
+  CHECK(lstat(folder, &st) != 0 && errno == ENOENT);
+  later = "";
+  lj_livesock_close();
+}
+
 int main(void)
 {
   int i;
@@ -93,5 +113,6 @@ int main(void)
   CHECK_EQ(stale_names(), 0);
   CHECK_EQ(try_connect(), 0);
   lj_livesock_close();
+  later_folder();
   return check_status();
 }

@@ -78,10 +78,10 @@ static const char *problem(const char *what, const char *why)
 
 /* -- Folder ------------------------------------------------------------------ */
 
-/* Open the folder with this number, and create it if it is missing. Returns NULL or the problem.
-** is_taken: another user has its name, so it is not open.
+/* Open the folder with this number, and create it if it is missing and create is set. Returns NULL or the
+** problem. is_taken: another user has its name, so it is not open.
 */
-static const char *folder_open(int n, int *is_taken)
+static const char *folder_open(int n, int create, int *is_taken)
 {
   char path[FOLDER_MAX];
   const char *why;
@@ -90,7 +90,8 @@ static const char *folder_open(int n, int *is_taken)
   sock.nfolder = n;
   folder_path(n, path);
   *is_taken = 0;
-  if (mkdir(path, 0700) != 0 && errno != EEXIST) return problem("mkdir", strerror(errno));
+  if (create && mkdir(path, 0700) != 0 && errno != EEXIST)
+    return problem("mkdir", strerror(errno));
   fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return problem("open", strerror(errno));
   if (fstat(fd, &st) != 0) {
@@ -120,10 +121,10 @@ static const char *folder_find(void)
 {
   const char *why;
   int n = 1, is_taken;
-  do why = folder_open(n, &is_taken);
+  do why = folder_open(n, 1, &is_taken);
   while (is_taken && n++ < FOLDERS);
   if (!is_taken) return why;
-  if (geteuid() == 0 && !folder_open(n, &is_taken) && !is_taken) return NULL;
+  if (geteuid() == 0 && !folder_open(n, 1, &is_taken) && !is_taken) return NULL;
   sock.nfolder = 1;
   return problem("the folder", "another user owns it, and others have its other names; "
 			       "remove them as root");
@@ -207,6 +208,21 @@ static void folder_sweep(void)
     if (name_user(name) == NAME_FREE) unlinkat(sock.folder.fd, name, 0);
   }
   closedir(dir);
+}
+
+/* Sweep all folders of this user. It has later ones since another user had the first name, for a time. */
+static void folders_sweep(void)
+{
+  char path[FOLDER_MAX];
+  int err = errno, n, is_taken;
+  for (n = 1; n <= FOLDERS + 1; n++) {
+    if (folder_open(n, 0, &is_taken) || is_taken) continue;
+    folder_sweep();
+    lj_ownfd_close(&sock.folder);
+    folder_path(n, path);
+    if (n > 1) rmdir(path); /* Fails while it has names. */
+  }
+  errno = err;
 }
 
 /* -- Open and close ---------------------------------------------------------- */
@@ -301,11 +317,10 @@ static int sock_isopen(void)
 
 static const char *sock_open(void)
 {
-  const char *why = folder_find();
-  if (!why) {
-    folder_sweep();
-    why = pair_open();
-  }
+  const char *why;
+  folders_sweep();
+  why = folder_find();
+  if (!why) why = pair_open();
   return why ? why : socket_listen();
 }
 
