@@ -25,6 +25,12 @@ static LJ_AINLINE clockid_t thread_clock(int tid)
   return (clockid_t)((~(unsigned int)tid << 3) | 6);
 }
 
+/* The reverse. */
+static LJ_AINLINE int thread_of_clock(clockid_t clock)
+{
+  return (int)~(unsigned int)(clock >> 3);
+}
+
 /* CPU time of a thread, 0 if it has ended. */
 static LJ_AINLINE uint64_t thread_ns(int tid)
 {

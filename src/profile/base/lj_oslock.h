@@ -16,8 +16,9 @@
 
 /* Zeroes are a free lock. */
 typedef struct OsLock {
-  uint64_t word; /* Process and thread that hold it, see lj_oslock.c. */
-  int depth;     /* How often that thread has taken it. */
+  uint64_t word;   /* Process that holds it, see lj_oslock.c. */
+  uintptr_t owner; /* osthread_pointer of its thread. */
+  int depth;       /* How often that thread has taken it. */
 } OsLock;
 
 /* Take the lock. Returns how often the thread holds it now. */

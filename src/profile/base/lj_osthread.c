@@ -19,6 +19,7 @@
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 
+#include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_ownfd.h"
 #include "profile/base/lj_procfile.h"
@@ -78,9 +79,22 @@ void lj_osthread_hide(int tid)
   relaxed_set(&hidden_tid, tid);
 }
 
+/* A seccomp filter may refuse gettid(2). The C library knows the number, too: that of the thread's clock
+** contains it. It is that of the parent's thread in a child of clone(2).
+*/
+static int tid_read(void)
+{
+  int tid = (int)syscall(SYS_gettid), err = errno;
+  clockid_t clock;
+  if (tid > 0) return tid;
+  if (pthread_getcpuclockid(pthread_self(), &clock) == 0) tid = thread_of_clock(clock);
+  errno = err;
+  return tid;
+}
+
 int lj_osthread_self(void)
 {
-  if (!own_tid) own_tid = (int)syscall(SYS_gettid);
+  if (!own_tid) own_tid = tid_read();
   return own_tid;
 }
 

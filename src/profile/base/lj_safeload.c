@@ -132,7 +132,8 @@ static int copy_by_kernel(void *to, uintptr_t from, size_t sz)
 {
   struct iovec here = { to, sz }, there = { (void *)from, sz };
   /* syscall(2) takes each argument as a whole word. The last one is on the stack. */
-  long n = syscall(SYS_process_vm_readv, syscall(SYS_gettid), &here, 1UL, &there, 1UL, 0UL);
+  long tid = syscall(SYS_gettid); /* A filter may refuse this one, too. */
+  long n = tid < 0 ? -1 : syscall(SYS_process_vm_readv, tid, &here, 1UL, &there, 1UL, 0UL);
   if (n < 0 && (errno == ENOSYS || errno == EPERM || errno == EACCES))
     relaxed_set(&copy_refused, 1);
   return n == (long)sz;
