@@ -35,6 +35,7 @@
 #include "profile/api/lj_report.h"
 #include "profile/api/lj_timed.h"
 #include "profile/api/lj_sysprof.h"
+#include "profile/base/lj_seccomp.h"
 
 /* Registry key for the path of the last profile. */
 #define SYSPROF_PATH_KEY "sysprof.path"
@@ -53,8 +54,8 @@ static int push_error(lua_State *L, const char *msg, int err)
 static int push_syserror(lua_State *L, const char *path, int err)
 {
   lua_pushnil(L);
-  if (path) lua_pushfstring(L, "%s: %s", path, strerror(err));
-  else lua_pushstring(L, strerror(err));
+  if (path) lua_pushfstring(L, "%s: %s", path, lj_seccomp_strerror(err));
+  else lua_pushstring(L, lj_seccomp_strerror(err));
   lua_pushinteger(L, err);
   return 3;
 }

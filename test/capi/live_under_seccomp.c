@@ -1,7 +1,7 @@
 /* TIMEOUT: 300
 ** Seccomp filters that kill for calls of live control: installed before live(), on the VM's thread
 ** or another one alone afterwards, or on all threads. The program lives, and the client or the caller gets a sentence.
-** A filter that answers with an error, or that allows these calls, is in nobody's way.
+** A filter that allows these calls is in nobody's way. One that answers with an error is so, or gets a sentence.
 */
 
 #ifndef _GNU_SOURCE
@@ -184,5 +184,17 @@ int main(void)
   /* It answers with an error. */
   ATTACK(rt_sigpending, BEFORE, ERRNO | EPERM, 1, 1);
   ATTACK(sched_getaffinity, ON_ALL, ERRNO | EPERM, 1, 1);
+  ATTACK(gettid, BEFORE, ERRNO | EPERM, 1, 1);
+  ATTACK(gettid, ON_VM, ERRNO | ENOSYS, 1, 1);
+  ATTACK(gettid, ON_ALL, ERRNO | EPERM, 1, 1);
+  ATTACK(wait4, BEFORE, ERRNO | EPERM, 1, 1);
+  ATTACK(exit_group, BEFORE, ERRNO | EPERM, 1, 1);
+  /* Without these, live() refuses. */
+  ATTACK(clone, BEFORE, ERRNO | EPERM, 0, 0);
+  ATTACK(getsockopt, BEFORE, ERRNO | EACCES, 0, 0);
+  ATTACK(accept4, BEFORE, ERRNO | ENOSYS, 0, 0);
+  ATTACK(recvfrom, BEFORE, ERRNO | EPERM, 0, 0);
+  ATTACK(newfstatat, BEFORE, ERRNO | EPERM, 0, 0);
+  ATTACK(recvmsg, ON_ALL, ERRNO | EPERM, 1, 0);
   return check_status();
 }

@@ -21,6 +21,7 @@
 #include "profile/api/lj_report.h"
 #include "profile/api/lj_startfile.h"
 #include "profile/api/lj_sysprof.h"
+#include "profile/base/lj_seccomp.h"
 
 #define PATH_INTERVAL_MS 10 /* Interval of luaM_sysprof_start_path without options. */
 
@@ -63,7 +64,7 @@ static int end_call(int status, const char *errrun)
   } else if (errmsg[0] == '\0') {
     int cause = err ? err : status == PROFILE_ERRMEM ? ENOMEM : EIO;
     snprintf(errmsg, EVENT_ERRMSG_MAX, "%s",
-	     status == PROFILE_ERRRUN ? errrun : strerror(cause));
+	     status == PROFILE_ERRRUN ? errrun : lj_seccomp_strerror(cause));
   }
   errno = err;
   return status;

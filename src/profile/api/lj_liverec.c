@@ -20,6 +20,7 @@
 #include "profile/api/lj_sysprof.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osthread.h"
+#include "profile/base/lj_seccomp.h"
 #include "profile/control/lj_ctlslot.h"
 #include "profile/live/lj_livecalls.h"
 #include "profile/output/lj_streamfile.h"
@@ -90,7 +91,7 @@ static int file_close(void *ctx, uint8_t *buf)
   for (i = 0; i < rec.nvm; i++) {
     RecordedVm *rv = &rec.vm[i];
     if (rv->file != ctx) continue;
-    if (err) note(rv, "error", strerror(err));
+    if (err) note(rv, "error", lj_seccomp_strerror(err));
     rv->file = NULL;
     rv->state = VM_ENDED;
   }
@@ -106,7 +107,8 @@ static void vm_join(RecordedVm *rv)
   if (status == PROFILE_ERRIO && errno == ECANCELED) return;
   rv->is_late = 0;
   if (status == PROFILE_ERRIO)
-    note(rv, "error", lj_options_errmsg()[0] ? lj_options_errmsg() : strerror(errno));
+    note(rv, "error",
+	 lj_options_errmsg()[0] ? lj_options_errmsg() : lj_seccomp_strerror(errno));
 }
 
 /* Start the profile of a VM. L: this thread runs it; NULL: another one does. Only one of the profiles has
@@ -131,7 +133,7 @@ static void vm_start(RecordedVm *rv, lua_State *L)
   if (lj_ownfd_isours(&rec.file))
     fd = fcntl(rec.file.fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (fd < 0 || lj_streamfile_take(fd, &sf) != STREAMFILE_OK) {
-    note(rv, "error", strerror(errno));
+    note(rv, "error", lj_seccomp_strerror(errno));
     return;
   }
   o.buf = sf->buf;
@@ -148,7 +150,7 @@ static void vm_start(RecordedVm *rv, lua_State *L)
   }
   if (lj_options_errmsg()[0]) note(rv, "error", lj_options_errmsg());
   else if (status == PROFILE_ERRRUN) note(rv, "error", "the VM is being profiled already");
-  else note(rv, "error", strerror(errno ? errno : EINVAL));
+  else note(rv, "error", lj_seccomp_strerror(errno ? errno : EINVAL));
   lj_streamfile_close(sf, NULL);
 }
 

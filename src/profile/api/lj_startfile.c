@@ -14,6 +14,7 @@
 #include "profile/api/lj_options.h"
 #include "profile/api/lj_startfile.h"
 #include "profile/api/lj_sysprof.h"
+#include "profile/base/lj_seccomp.h"
 #include "profile/output/lj_log.h"
 
 /* on_fork of the mode DEFAULT: the counters of a child need no file. */
@@ -49,7 +50,7 @@ static StreamFile *file_open(struct luam_Sysprof_Options *opt, const StreamFileO
     return NULL;
   default:
     r->err = errno;
-    if (!r->problem) r->problem = strerror(r->err);
+    if (!r->problem) r->problem = lj_seccomp_strerror(r->err);
     r->status = r->err == ENOMEM ? PROFILE_ERRMEM : PROFILE_ERRIO;
     return NULL;
   }
@@ -66,7 +67,7 @@ static void start(lua_State *L, const struct luam_Sysprof_Options *opt,
   if (r->status == PROFILE_SUCCESS || !sf) return;
   if (sf->err) {
     r->err = sf->err;
-    r->problem = strerror(r->err);
+    r->problem = lj_seccomp_strerror(r->err);
   }
   lj_streamfile_close(sf, NULL);
 }

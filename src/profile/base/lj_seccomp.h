@@ -25,17 +25,29 @@ typedef struct SeccompCall {
 
 /* Answers so far: zero at first. */
 typedef struct SeccompKnown {
-  uint64_t of;    /* Thread and number of filters. */
-  uint32_t first; /* Index of the first deadly call; that of the end: none. */
+  uint64_t of;      /* Thread and number of filters. */
+  const char *name; /* Of the first deadly call, or NULL. */
+  int untried;      /* The filter refuses that call, so nobody could try the others. */
 } SeccompKnown;
 
 /* Filters of a thread of this process. 0: it has none. Kernels before 5.9 do not count them: 1. */
 LJ_FUNC uint32_t lj_seccomp_filters(int tid);
 
-/* Name of the first of n system calls for which a filter of the calling thread kills the process, or
-** may kill it; NULL if none does. Filters of systemd's services do so by default. If there is a
+/* May a call's errno be the answer of a filter? */
+LJ_FUNC int lj_seccomp_isrefusal(int err);
+
+/* strerror(err), and that a filter of the calling thread may be the cause, if it may. */
+LJ_FUNC const char *lj_seccomp_strerror(int err);
+
+/* Name of the first of n system calls for which a filter of the calling thread kills the process; NULL
+** if none does. In doubt, it is the call that the trial lacks, and known->untried is set. Filters of systemd's services do so by default. If there is a
 ** filter, a child tries the calls. It tries them again when the thread has more filters.
 */
 LJ_FUNC const char *lj_seccomp_deadly(const SeccompCall *calls, int n, SeccompKnown *known);
+
+/* Name of the first of n system calls that a filter of the calling thread refuses with an error; NULL if
+** it refuses none. Makes the calls, so none may be deadly.
+*/
+LJ_FUNC const char *lj_seccomp_refused(const SeccompCall *calls, int n);
 
 #endif

@@ -21,11 +21,13 @@
 #include "profile/clock/lj_clockkinds.h"
 #include "profile/clock/lj_clocksig.h"
 #include "profile/clock/lj_clockslot.h"
+#include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_oslock.h"
 #include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
+#include "profile/base/lj_seccomp.h"
 
 /* Under the lock. */
 static OsLock clock_lock;
@@ -128,6 +130,7 @@ static void clock_init(Clock *c, const ClockSpec *spec, int tid)
 static EventStatus clock_try(Clock *c, const ClockSpec *spec, int tid, int *err,
 			     char *errmsg)
 {
+  struct timespec now;
   clock_init(c, spec, tid);
   *err = 0;
   if (!lj_clockslot_claim(c)) {
@@ -144,7 +147,16 @@ static EventStatus clock_try(Clock *c, const ClockSpec *spec, int tid, int *err,
 	     c->signo, strerror(*err));
     return EVENT_ERROR;
   }
-  *err = c->ops->open(c, errmsg);
+  if (clock_gettime(thread_clock(tid), &now) != 0 && lj_seccomp_isrefusal(errno)) {
+    *err = errno; /* Ticks would have no weights. */
+    snprintf(
+      errmsg, EVENT_ERRMSG_MAX,
+      "clock '%s': a seccomp filter forbids clock_gettime; let it allow the CPU time of "
+      "threads",
+      spec->name);
+  } else {
+    *err = c->ops->open(c, errmsg);
+  }
   if (*err == 0) return EVENT_OK;
   lj_clockslot_retire(c);
   clock_release(c);

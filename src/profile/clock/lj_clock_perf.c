@@ -222,8 +222,8 @@ static void errmsg_access(const ClockSpec *spec, char *errmsg)
   size_t n;
   if (level < 2 || (level == 2 && spec->exclude_kernel)) {
     snprintf(errmsg, EVENT_ERRMSG_MAX,
-	     "clock '%s': a security module of this system "
-	     "forbids perf events; allow them there, or grant CAP_PERFMON",
+	     "clock '%s': a security module of this system, or a seccomp filter, "
+	     "forbids perf_event_open; allow it there, or grant CAP_PERFMON",
 	     spec->name);
     return;
   }
@@ -237,11 +237,18 @@ static void errmsg_access(const ClockSpec *spec, char *errmsg)
 	     ", or choose '%s:u', which leaves out the kernel", spec->name);
 }
 
-/* Cause and remedy of an errno of perf_event_open. */
-static void perf_errmsg(int err, const ClockSpec *spec, char *errmsg)
+/* Cause and remedy of an errno of perf_event_open, or of another call. */
+static void perf_errmsg(int err, const char *call, const ClockSpec *spec, char *errmsg)
 {
   struct rlimit limit = { 0, 0 };
   const char *text = NULL;
+  if (call) {
+    snprintf(errmsg, EVENT_ERRMSG_MAX,
+	     "clock '%s': %s is forbidden, for example by a container's seccomp profile; "
+	     "allow it there",
+	     spec->name, call);
+    return;
+  }
   switch (err) {
   case EACCES: errmsg_access(spec, errmsg); return;
   case EPERM:
@@ -300,11 +307,14 @@ static void attr_fill(struct perf_event_attr *attr, const ClockSpec *spec)
   attr->wakeup_events = 1;
 }
 
-static int event_open(const struct perf_event_attr *attr, int tid)
+/* *call: name of another call that is forbidden. */
+static int event_open(const struct perf_event_attr *attr, int tid, const char **call)
 {
   static const SeccompCall calls[] = { SECCOMP_CALL(perf_event_open), SECCOMP_CALL(ioctl) };
   static SeccompKnown known;
-  if (lj_seccomp_deadly(calls, sizeof(calls) / sizeof(calls[0]), &known)) {
+  const char *deadly = lj_seccomp_deadly(calls, sizeof(calls) / sizeof(calls[0]), &known);
+  if (deadly) {
+    if (strcmp(deadly, calls[0].name) != 0) *call = deadly;
     errno = EPERM;
     return -1;
   }
@@ -314,16 +324,16 @@ static int event_open(const struct perf_event_attr *attr, int tid)
 /* An event that has stopped does not count, so a second descriptor counts, and sends no
 ** signals. The kernel counts the time of a clock itself.
 */
-static int events_open(Clock *c)
+static int events_open(Clock *c, const char **call)
 {
   struct perf_event_attr attr;
   attr_fill(&attr, &c->spec);
-  c->fd = event_open(&attr, c->tid);
+  c->fd = event_open(&attr, c->tid, call);
   if (c->fd < 0) return errno;
   if (c->spec.unit == SPF_UNIT_US) return 0;
   attr.sample_period = 0;
   attr.precise_ip = 0;
-  c->count_fd = event_open(&attr, c->tid);
+  c->count_fd = event_open(&attr, c->tid, call);
   return c->count_fd < 0 ? errno : 0;
 }
 
@@ -352,6 +362,7 @@ static uint64_t kernel_period(void)
 static int perf_open(Clock *c, char *errmsg)
 {
   struct f_owner_ex owner;
+  const char *call = NULL;
   int err;
   if (c->signo >= 32) {
     snprintf(errmsg, EVENT_ERRMSG_MAX,
@@ -363,19 +374,21 @@ static int perf_open(Clock *c, char *errmsg)
   owner.type = F_OWNER_TID;
   owner.pid = c->tid;
   c->kernel_ns = c->spec.unit == SPF_UNIT_US ? kernel_period() : 0;
-  err = events_open(c);
+  err = events_open(c, &call);
   if (err == 0) {
     if (!fds_add(c->fd, c->count_fd, c->value)) err = EMFILE;
     else if (fcntl(c->fd, F_SETOWN_EX, &owner) != 0 ||
 	     fcntl(c->fd, F_SETSIG, c->signo) != 0 ||
-	     fcntl(c->fd, F_SETFL, O_ASYNC | O_NONBLOCK) != 0)
+	     fcntl(c->fd, F_SETFL, O_ASYNC | O_NONBLOCK) != 0) {
       err = errno;
+      if (lj_seccomp_isrefusal(err)) call = "fcntl";
+    }
     if (err == 0) return 0;
     fds_remove(c->fd, c->value);
   }
   events_close(c);
   c->kernel_ns = 0; /* Another kind may be opened in its place. */
-  perf_errmsg(err, &c->spec, errmsg);
+  perf_errmsg(err, call, &c->spec, errmsg);
   return err;
 }
 

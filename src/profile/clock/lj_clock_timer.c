@@ -35,18 +35,23 @@ static int timer_open(Clock *c, clockid_t id, char *errmsg)
 				       SECCOMP_CALL(timer_settime),
 				       SECCOMP_CALL(timer_delete) };
   static SeccompKnown known;
+  const char *call = lj_seccomp_deadly(calls, sizeof(calls) / sizeof(calls[0]), &known);
   int err = EPERM;
-  if (!lj_seccomp_deadly(calls, sizeof(calls) / sizeof(calls[0]), &known)) {
+  if (!call) {
+    call = "timer_create";
     if (lj_ossignal_timer(id, c->tid, c->signo, c->value, &c->timer) == 0) return 0;
     err = errno;
   }
-  snprintf(errmsg, EVENT_ERRMSG_MAX, "clock '%s': %s", c->spec.name,
-	   err == EAGAIN   ? "too many timers or queued signals; raise `ulimit -i`"
-	   : err == EINVAL ? "the thread has ended"
-	   : err == EPERM || err == ENOSYS
-	     ? "timer_create is forbidden, for example by a container's seccomp profile; "
-	       "allow it there"
-	     : strerror(err));
+  if (lj_seccomp_isrefusal(err))
+    snprintf(errmsg, EVENT_ERRMSG_MAX,
+	     "clock '%s': %s is forbidden, for example by a container's seccomp profile; "
+	     "allow it there",
+	     c->spec.name, call);
+  else
+    snprintf(errmsg, EVENT_ERRMSG_MAX, "clock '%s': %s", c->spec.name,
+	     err == EAGAIN   ? "too many timers or queued signals; raise `ulimit -i`"
+	     : err == EINVAL ? "the thread has ended"
+			     : strerror(err));
   return err;
 }
 

@@ -55,12 +55,23 @@ static const SeccompCall live_calls[] = {
   RECORD_CALLS,
 };
 
-static const char *sentence(char *text, const char *call, const char *who)
+/* Without these, no client gets an answer. Other calls may answer with an error. */
+static const SeccompCall needed_calls[] = {
+  SECCOMP_CALL(rt_sigaction), SECCOMP_CALL(recvmsg), SECCOMP_CALL(recvfrom),
+  SECCOMP_CALL(getpid),       SECCOMP_CALL(geteuid), SECCOMP_CALL(newfstatat),
+  SECCOMP_CALL(fcntl),        REFUSE_CALLS
+};
+
+static const char *sentence(char *text, const char *call, const SeccompKnown *known,
+			    const char *who)
 {
   snprintf(
     text, PROBLEM_MAX,
-    "a seccomp filter of %s kills the process for the system call %s; let the filter "
-    "allow it, or answer with an error",
+    known->untried
+      ? "a seccomp filter of %s refuses the system call %s, and without it nobody can "
+	"test which calls it kills for; let the filter allow it"
+      : "a seccomp filter of %s kills the process for the system call %s; let the "
+	"filter allow it, or answer with an error",
     who, call);
   return text;
 }
@@ -68,15 +79,28 @@ static const char *sentence(char *text, const char *call, const char *who)
 const char *lj_livecalls_problem(void)
 {
   static SeccompKnown known;
+  static uint64_t refused_of; /* See known.of. */
+  static const char *refused;
   static char text[PROBLEM_MAX];
   const char *call = lj_seccomp_deadly(live_calls, LENGTH(live_calls), &known);
-  return call ? sentence(text, call, "the program") : NULL;
+  if (call) return sentence(text, call, &known, "the program");
+  if (refused_of != known.of) {
+    refused = lj_seccomp_refused(needed_calls, LENGTH(needed_calls));
+    refused_of = known.of;
+  }
+  if (!refused) return NULL;
+  snprintf(
+    text, PROBLEM_MAX,
+    "a seccomp filter of the program refuses the system call %s; let the filter allow it",
+    refused);
+  return text;
 }
 
 int lj_livecalls_canrefuse(void)
 {
   static SeccompKnown known;
-  return !lj_seccomp_deadly(refuse_calls, LENGTH(refuse_calls), &known);
+  return !lj_seccomp_deadly(refuse_calls, LENGTH(refuse_calls), &known) &&
+	 !lj_seccomp_refused(refuse_calls, LENGTH(refuse_calls));
 }
 
 const char *lj_livecalls_recordproblem(void)
@@ -84,7 +108,7 @@ const char *lj_livecalls_recordproblem(void)
   static SeccompKnown known;
   static char text[PROBLEM_MAX];
   const char *call = lj_seccomp_deadly(record_calls, LENGTH(record_calls), &known);
-  return call ? sentence(text, call, "the VM's thread") : NULL;
+  return call ? sentence(text, call, &known, "the VM's thread") : NULL;
 }
 
 int lj_livecalls_hasown(int tid)

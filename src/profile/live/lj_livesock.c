@@ -113,7 +113,7 @@ static const char *folder_open(int n, int create, int *is_taken)
     return problem("the folder",
 		   "other users may enter it; remove that right by chmod 700");
   }
-  return lj_ownfd_take(&sock.folder, fd) ? NULL : problem("open", strerror(errno));
+  return lj_ownfd_take(&sock.folder, fd) ? NULL : problem("fcntl for", strerror(errno));
 }
 
 /* Another user may have taken names, and never leave them. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "profile/base/lj_relaxed.h"
+#include "profile/base/lj_seccomp.h"
 #include "profile/session/lj_eventlist.h"
 #include "profile/session/lj_marks.h"
 #include "profile/session/lj_sample.h"
@@ -84,8 +85,11 @@ int lj_eventlist_arm(Sampler *s, char *errmsg)
     err = e->spec.ops->arm(e);
     e->is_armed = (err == 0);
     if (err == 0) continue;
-    snprintf(errmsg, EVENT_ERRMSG_MAX, "the clock %s did not start: %s", e->spec.name,
-	     strerror(err));
+    snprintf(errmsg, EVENT_ERRMSG_MAX, "the clock %s did not start: %s%s", e->spec.name,
+	     strerror(err),
+	     lj_seccomp_isrefusal(err)
+	       ? "; does a seccomp filter refuse ioctl or timer_settime?"
+	       : "");
     lj_eventlist_stop(s, EVENTS_OF_THREADS);
     return err;
   }
