@@ -27,6 +27,8 @@
 #include "profile/api/lj_sysprof.h"
 #include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_relaxed.h"
+#include "profile/base/lj_seccomp.h"
+#include "profile/session/lj_bgthread.h"
 #include "profile/session/lj_sources.h"
 #include "profile/control/lj_ctlslot.h"
 #include "profile/host/lj_hostwalk.h"
@@ -83,7 +85,7 @@ static const char *start_errmsg(int status, int err)
   const char *errmsg = lj_options_errmsg();
   if (errmsg[0]) return errmsg;
   if (status == PROFILE_ERRRUN) return "profiler is running already";
-  return strerror(err ? err : status == PROFILE_ERRMEM ? ENOMEM : EINVAL);
+  return lj_seccomp_strerror(err ? err : status == PROFILE_ERRMEM ? ENOMEM : EINVAL);
 }
 
 /* Say what the user should know of the clocks. */
@@ -251,9 +253,7 @@ const char *lj_control_add(lua_State *L, const char *control, int dump_signo, in
   if ((errmsg = lj_ctlslot_add(G(L), &co)) != NULL) return errmsg;
   if ((err = lj_process_setthread()) == 0) return NULL;
   lj_control_close(G(L));
-  snprintf(lj_options_errmsg(), EVENT_ERRMSG_MAX,
-	   "the background thread of the profiler did not start: %s", strerror(err));
-  return lj_options_errmsg();
+  return lj_bgthread_why(err, lj_options_errmsg(), EVENT_ERRMSG_MAX);
 }
 
 int lj_control_has(const global_State *g)

@@ -28,6 +28,7 @@
 #include "profile/live/lj_livemsg.h"
 #include "profile/live/lj_livesock.h"
 #include "profile/output/lj_log.h"
+#include "profile/session/lj_bgthread.h"
 
 #define REQUEST_MS 2000  /* From a connection to its request. */
 #define OPEN_MS    100   /* From fork() to the socket of the child: it may call exec(). */
@@ -258,6 +259,7 @@ static const char *live_begin(lua_State *L)
 				      .rouse = lj_livesock_rouse,
 				      .forked = live_forked,
 				      .ended = live_ended };
+  static char text[EVENT_ERRMSG_MAX];
   const char *why;
   int err;
   if ((why = lj_livecalls_problem()) != NULL) return why;
@@ -273,7 +275,7 @@ static const char *live_begin(lua_State *L)
   if ((err = lj_process_setthread()) == 0) return NULL;
   lj_ctlslot_close(G(L));
   lj_livesock_close();
-  return strerror(err);
+  return lj_bgthread_why(err, text, sizeof(text));
 }
 
 const char *lj_live_add(lua_State *L)

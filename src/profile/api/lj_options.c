@@ -22,24 +22,26 @@
 #include "profile/stream/lj_stream.h"
 
 static pthread_key_t why_key;
-static int has_key;
 
-/* A library that stays makes one key. The C library's free() outlives it anyway. */
-static void why_begin(void)
+/* A library that stays makes one key. The C library's free() outlives it anyway. pthread_once() ends a program
+** whose seccomp filter refuses futex.
+*/
+static int why_haskey(void)
 {
-  lj_osprocess_pin();
-  has_key = (pthread_key_create(&why_key, free) == 0);
+  static int is_begun, has_key;
+  if (!__atomic_exchange_n(&is_begun, 1, __ATOMIC_RELAXED)) {
+    lj_osprocess_pin();
+    __atomic_store_n(&has_key, pthread_key_create(&why_key, free) == 0, __ATOMIC_RELEASE);
+  }
+  return __atomic_load_n(&has_key, __ATOMIC_ACQUIRE);
 }
 
-/* Without memory or a key, threads share one buffer. */
+/* Without memory or a key, and while another thread makes the key, threads share one buffer. */
 char *lj_options_errmsg(void)
 {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
   static char shared[EVENT_ERRMSG_MAX];
-  int err = errno;
-  char *why;
-  pthread_once(&once, why_begin);
-  why = has_key ? (char *)pthread_getspecific(why_key) : NULL;
+  int err = errno, has_key = why_haskey();
+  char *why = has_key ? (char *)pthread_getspecific(why_key) : NULL;
   if (!why && has_key && (why = (char *)calloc(1, EVENT_ERRMSG_MAX)) != NULL &&
       pthread_setspecific(why_key, why) != 0) {
     free(why);

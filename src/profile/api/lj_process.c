@@ -353,8 +353,7 @@ int lj_process_start(Profile *p, char *errmsg)
   int status = lj_vmprofile_open(p, errmsg), err = 0;
   if (status != PROFILE_SUCCESS) return status;
   if (lj_vmprofile_needsthread(p) && (err = set_thread()) != 0) {
-    snprintf(errmsg, EVENT_ERRMSG_MAX,
-	     "the background thread of the profiler did not start: %s", strerror(err));
+    lj_bgthread_why(err, errmsg, EVENT_ERRMSG_MAX);
     if (vm_writes(p, err)) err = 0;
   }
   if (err == 0) err = lj_vmprofile_begin(p, errmsg);

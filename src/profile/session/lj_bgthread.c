@@ -9,10 +9,12 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* For pthread_setname_np. */
 #endif
+#include <errno.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 #include <linux/futex.h>
@@ -21,6 +23,7 @@
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osstack.h"
 #include "profile/base/lj_osthread.h"
+#include "profile/base/lj_seccomp.h"
 #include "profile/session/lj_bgthread.h"
 
 /* Stack of the thread: the deepest work of ours takes 60 KB. A writer of the C API runs on it, and
@@ -36,7 +39,7 @@ static struct {
   int runs;
   pthread_t thread;
   const BgWork *work;
-  sem_t begun;
+  uint32_t begun;
   uint32_t word; /* 1: another thread has woken this one. */
   int end;       /* 1: the thread must end. */
   /* CPU time. */
@@ -46,20 +49,27 @@ static struct {
   uint64_t share_ns, profiles; /* See lj_bgthread_share. */
 } bgthread;
 
-/* Sleep at most ns while the word is 0, see futex(2). */
-static void word_wait(uint64_t ns)
+/* Sleep at most ns while a word is 0, see futex(2). The C library's functions end a program whose seccomp
+** filter refuses futex(2).
+*/
+static void word_wait(uint32_t *word, uint64_t ns)
 {
   struct timespec ts;
   ts.tv_sec = (time_t)(ns / 1000000000);
   ts.tv_nsec = (long)(ns % 1000000000);
-  syscall(SYS_futex, &bgthread.word, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
 }
 
-/* Makes the system call only if the thread may be asleep. */
+/* Set a word to 1. Makes the system call only if a thread may be asleep. */
+static void word_wake(uint32_t *word)
+{
+  if (__atomic_exchange_n(word, 1, __ATOMIC_RELEASE) == 0)
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
 void lj_bgthread_wake(void)
 {
-  if (__atomic_exchange_n(&bgthread.word, 1, __ATOMIC_RELEASE) == 0)
-    syscall(SYS_futex, &bgthread.word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+  word_wake(&bgthread.word);
 }
 
 /* Have all threads of the program ended? Then this thread must end, too. Otherwise the process would
@@ -99,11 +109,11 @@ static void *bgthread_main(void *arg)
   bgthread.tid = lj_osthread_self();
   lj_osthread_hide(bgthread.tid);
   pthread_setname_np(pthread_self(), "sysprof");
-  sem_post(&bgthread.begun);
+  word_wake(&bgthread.begun);
   for (;;) {
     uint64_t now = mono_ns(), first = soon < due ? soon : due, ns;
     int rested = bgthread.work->rest(), woken, look;
-    if (!rested && now < first) word_wait(first - now);
+    if (!rested && now < first) word_wait(&bgthread.word, first - now);
     woken = __atomic_exchange_n(&bgthread.word, 0, __ATOMIC_ACQUIRE);
     if (__atomic_load_n(&bgthread.end, __ATOMIC_ACQUIRE)) break;
     now = mono_ns();
@@ -122,6 +132,25 @@ static void *bgthread_main(void *arg)
   return NULL;
 }
 
+/* Where a seccomp filter refuses futex(2), the C library ends the program that waits for a thread. Returns
+** 0 or an errno.
+*/
+static int futex_problem(void)
+{
+  return syscall(SYS_futex, &bgthread.word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0) < 0
+	   ? errno
+	   : 0;
+}
+
+/* Wait for the thread's end, also without futex(2): the program installed the filter later. */
+static void thread_join(void)
+{
+  static const struct timespec nap = { 0, 1000000 };
+  if (!futex_problem()) pthread_join(bgthread.thread, NULL);
+  else
+    while (pthread_tryjoin_np(bgthread.thread, NULL) == EBUSY) nanosleep(&nap, NULL);
+}
+
 int lj_bgthread_begin(const BgWork *work)
 {
   sigset_t all, old;
@@ -130,17 +159,18 @@ int lj_bgthread_begin(const BgWork *work)
     work->rouse();
     return 0;
   }
+  if ((err = futex_problem()) != 0) return err;
   bgthread.work = work;
   __atomic_store_n(&bgthread.word, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&bgthread.end, 0, __ATOMIC_RELAXED);
-  sem_init(&bgthread.begun, 0, 0);
+  __atomic_store_n(&bgthread.begun, 0, __ATOMIC_RELAXED);
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
   err = lj_osthread_create(&bgthread.thread, STACK_OURS + STACK_PROGRAMS, bgthread_main);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   if (err) return err;
-  while (sem_wait(&bgthread.begun) != 0)
-    ;
+  while (!__atomic_load_n(&bgthread.begun, __ATOMIC_ACQUIRE))
+    word_wait(&bgthread.begun, LOOK_NS);
   lj_osstack_learn(bgthread.thread);
   bgthread.runs = 1;
   return 0;
@@ -152,10 +182,18 @@ void lj_bgthread_end(void)
   __atomic_store_n(&bgthread.end, 1, __ATOMIC_RELEASE);
   lj_bgthread_wake();
   bgthread.work->rouse();
-  pthread_join(bgthread.thread, NULL);
-  sem_destroy(&bgthread.begun);
+  thread_join();
   lj_osthread_hide(0);
   bgthread.runs = 0;
+}
+
+const char *lj_bgthread_why(int err, char *text, size_t size)
+{
+  snprintf(
+    text, size, "the background thread of the profiler did not start: %s%s", strerror(err),
+    lj_seccomp_isrefusal(err) ? "; does a seccomp filter refuse clone3, futex or mprotect?"
+			      : "");
+  return text;
 }
 
 uint64_t lj_bgthread_ns(void)

@@ -35,6 +35,9 @@ typedef struct BgWork {
 /* Start the thread; if it runs, end its rest. Returns 0 or an errno. */
 LJ_FUNC int lj_bgthread_begin(const BgWork *work);
 
+/* Write the reason why it did not start, by that errno. Returns text. */
+LJ_FUNC const char *lj_bgthread_why(int err, char *text, size_t size);
+
 /* Make the thread call work soon. Async-signal-safe: makes at most one system call, which
 ** does not wait. Further calls make none until the thread has woken up.
 */
