@@ -57,7 +57,7 @@ const char *lj_seccomp_strerror(int err)
   if ((err != EPERM && err != ENOSYS) || !lj_seccomp_filters(lj_osthread_self()))
     return strerror(err);
   snprintf(text[err == EPERM], STRERROR_MAX,
-	   "%s; does the thread's seccomp filter refuse a system call such as fstat?",
+	   "%s (the thread's seccomp filter may refuse a system call such as fstat)",
 	   strerror(err));
   return text[err == EPERM];
 }

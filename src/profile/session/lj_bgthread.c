@@ -191,7 +191,7 @@ const char *lj_bgthread_why(int err, char *text, size_t size)
 {
   snprintf(
     text, size, "the background thread of the profiler did not start: %s%s", strerror(err),
-    lj_seccomp_isrefusal(err) ? "; does a seccomp filter refuse clone3, futex or mprotect?"
+    lj_seccomp_isrefusal(err) ? " (a seccomp filter may refuse clone3, futex or mprotect)"
 			      : "");
   return text;
 }

@@ -88,7 +88,7 @@ int lj_eventlist_arm(Sampler *s, char *errmsg)
     snprintf(errmsg, EVENT_ERRMSG_MAX, "the clock %s did not start: %s%s", e->spec.name,
 	     strerror(err),
 	     lj_seccomp_isrefusal(err)
-	       ? "; does a seccomp filter refuse ioctl or timer_settime?"
+	       ? " (a seccomp filter may refuse ioctl or timer_settime)"
 	       : "");
     lj_eventlist_stop(s, EVENTS_OF_THREADS);
     return err;
