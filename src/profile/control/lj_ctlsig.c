@@ -21,7 +21,6 @@
 #include "lj_frame.h"
 #include "profile/base/lj_ossigmask.h"
 #include "profile/base/lj_ossignal.h"
-#include "profile/base/lj_osstack.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 
@@ -116,19 +115,12 @@ static void control_signal(int signo, siginfo_t *info, void *uc)
   errno = saved_errno;
 }
 
-/* Has the C stack of the VM thread no room for a signal? */
-static int is_small(const Control *c)
-{
-  uintptr_t size = relaxed_get(&c->stack_hi) - relaxed_get(&c->stack_lo);
-  return size != 0 && size < lj_osstack_leastofvm();
-}
-
 /* The program may have installed a handler of its own since. */
 int lj_ctlsig_isblocked(const Control *c)
 {
   int signo = relaxed_get(&c->signo);
   struct sigaction now;
-  if (is_small(c)) return 1;
+  if (relaxed_get(&c->is_small)) return 1;
   if (lj_ossignal_ishandler(signo, control_signal, &now) == 0 && !lj_ossignal_isours(&now))
     return 1;
   return lj_ossigmask_blocked(relaxed_get(&c->tid), signo) != SIGBLOCKED_NOT;

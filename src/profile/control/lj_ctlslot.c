@@ -18,6 +18,7 @@
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_oslock.h"
 #include "profile/base/lj_osprocess.h"
+#include "profile/base/lj_osstack.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/clock/lj_clock.h"
@@ -52,6 +53,7 @@ static void slot_setthread(Control *c)
   lj_osthread_stack(&lo, &hi);
   relaxed_set(&c->stack_lo, lo);
   relaxed_set(&c->stack_hi, hi);
+  relaxed_set(&c->is_small, hi != lo && hi - lo < lj_osstack_leastofvm());
   relaxed_set(&c->tid, lj_osthread_self());
 }
 

@@ -40,7 +40,8 @@ typedef struct Control {
   global_State *g;              /* The VM, or NULL if the slot is free. Set last. */
   int users;                    /* Handlers that read the VM. */
   int tid;                      /* Thread that last ran the VM, as far as known. */
-  uintptr_t stack_lo, stack_hi; /* That thread's C stack. */
+  uintptr_t stack_lo, stack_hi; /* That thread's C stack, */
+  int is_small;                 /* which has no room for a signal. */
   int signo;                    /* Signal that wakes that thread. */
   int dump_signo;               /* Signal that dumps the coroutines, or 0. */
   uint32_t pending;             /* CONTROL_*, not served yet. */
