@@ -2,20 +2,17 @@
 -- The kernel's tick would not: it switches the threads there, so one function of 18 % may have 5 or 27 %.
 -- TIMEOUT: 600
 local ffi = require("ffi")
+local neighbours = require("neighbours")
 local programs = require("accuracy_programs")
 local reader = require("sysprof.reader")
 
 ffi.cdef([[
 typedef struct { long sec, nsec; } busy_time;
 int clock_gettime(int, busy_time *);
-int fork(void);
-int kill(int, int);
-int waitpid(int, int *, int);
-int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long);
 ]])
 
 local NEIGHBOURS, CPU_SECONDS, ROUNDS = 3, 5, 30000
-local PR_SET_PDEATHSIG, SIGKILL, CLOCK_THREAD_CPUTIME_ID = 1, 9, 3
+local CLOCK_THREAD_CPUTIME_ID = 3
 
 local time = ffi.new("busy_time")
 local function cpu()
@@ -23,14 +20,7 @@ local function cpu()
   return tonumber(time.sec) + tonumber(time.nsec) * 1e-9
 end
 
-local pids = {}
-for i = 1, NEIGHBOURS do
-  pids[i] = ffi.C.fork()
-  if pids[i] == 0 then
-    ffi.C.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
-    while true do end
-  end
-end
+local busy = neighbours.start(NEIGHBOURS)
 
 -- Function k stands in line k.
 local LINE = "local function f%d(n) local x = 0 for i = 1, n do x = x + i %% 7 end return x end"
@@ -52,10 +42,7 @@ while cpu() - from < CPU_SECONDS do
   end
 end
 assert(misc.sysprof.stop())
-for _, pid in ipairs(pids) do
-  ffi.C.kill(pid, SIGKILL)
-  ffi.C.waitpid(pid, nil, 0)
-end
+neighbours.stop(busy)
 
 local profile = assert(reader.read(path))
 os.remove(path)

@@ -2,20 +2,17 @@
 -- kernel: real time less CPU time less run delay, of the same session.
 -- TIMEOUT: 600
 local ffi = require("ffi")
+local neighbours = require("neighbours")
 local t = require("tools_test")
 
 ffi.cdef([[
 typedef struct { long sec, nsec; } load_time;
 int clock_gettime(int, load_time *);
 int usleep(unsigned);
-int fork(void);
-int kill(int, int);
-int waitpid(int, int *, int);
-int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long);
 ]])
 
 local NEIGHBOURS, SESSIONS, SECONDS, NAP_US, WORK = 3, 7, 0.5, 4000, 0.004
-local PR_SET_PDEATHSIG, SIGKILL, CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID = 1, 9, 1, 3
+local CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID = 1, 3
 -- The profiler asks for the run delay at the end of a long wait, each 10 ms at most. Until then a wait may have too much of
 -- it. So far off is the middle one of seven sessions at most; single ones may stop while the thread waits for a processor.
 local BOUND = 0.010
@@ -31,14 +28,7 @@ local function figures()
   return now(CLOCK_MONOTONIC), tonumber(cpu) / 1e9, tonumber(delay) / 1e9
 end
 
-local pids = {}
-for i = 1, NEIGHBOURS do
-  pids[i] = ffi.C.fork()
-  if pids[i] == 0 then
-    ffi.C.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
-    while true do end
-  end
-end
+local busy = neighbours.start(NEIGHBOURS)
 
 local errors, seen = {}, {}
 for i = 1, SESSIONS do
@@ -59,10 +49,7 @@ for i = 1, SESSIONS do
   seen[i] = ("%.3f for %.3f s"):format(shown or -1, waited)
 end
 
-for _, pid in ipairs(pids) do
-  ffi.C.kill(pid, SIGKILL)
-  ffi.C.waitpid(pid, nil, 0)
-end
+neighbours.stop(busy)
 
 table.sort(errors)
 local text = ("waited %s; %s"):format(table.concat(seen, ", "), misc.sysprof.report().clock)

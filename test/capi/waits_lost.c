@@ -9,6 +9,7 @@
 #endif
 #include <pthread.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include "wait_checks.h"
 
@@ -23,7 +24,7 @@
 
 static _Atomic int over;
 static int pipes[2 * PAIRS][2];
-static pthread_barrier_t begun;
+static pthread_barrier_t named, begun; /* The threads have names; the profile runs. */
 
 typedef struct Figures {
   double end_ns, delay_ns; /* When it ended, and how long it was ready so far. */
@@ -31,14 +32,10 @@ typedef struct Figures {
 
 static Figures figures[THREADS];
 
-/* Figures of the calling thread (Documentation/scheduler/sched-stats.rst). */
+/* How long the calling thread was ready so far. */
 static double delay_ns(void)
 {
-  unsigned long long cpu = 0, delay = 0;
-  FILE *f = fopen("/proc/thread-self/schedstat", "r");
-  REQUIRE(f && fscanf(f, "%llu %llu", &cpu, &delay) == 2);
-  fclose(f);
-  return (double)delay;
+  return schedstat_of((int)syscall(SYS_gettid)).delay_ns;
 }
 
 /* The first pair ends early. */
@@ -54,6 +51,7 @@ static void *thread_of(void *arg)
   double from, delay;
   snprintf(name, sizeof(name), "thread-%zu-", i);
   prctl(PR_SET_NAME, name);
+  pthread_barrier_wait(&named);
   pthread_barrier_wait(&begun);
   from = real_ns();
   delay = delay_ns();
@@ -127,11 +125,13 @@ int main(void)
   opt.clocks = "wall";
   opt.interval_ns = 10000000;
   opt.threads = LUAM_SYSPROF_THREADS_ALL;
+  REQUIRE(pthread_barrier_init(&named, NULL, THREADS + 1) == 0);
   REQUIRE(pthread_barrier_init(&begun, NULL, THREADS + 1) == 0);
   for (i = 0; i < THREADS; i++) {
     number[i] = i;
     REQUIRE(pthread_create(&thread[i], NULL, thread_of, &number[i]) == 0);
   }
+  pthread_barrier_wait(&named);
   t.start = real_ns();
   REQUIRE(luaM_sysprof_start(L, &opt) == PROFILE_SUCCESS);
   t.started = real_ns();

@@ -9,7 +9,7 @@ local t = require("tools_test")
 local truth = require("coroutine_truth")
 
 local SEED = tonumber(arg[1]) or os.time()
-local now, goes_on, resume = truth.now, truth.goes_on, truth.resume
+local now, goes_on, resume, body_of = truth.now, truth.goes_on, truth.resume, truth.body_of
 local yield = coroutine.yield
 -- Waits that are summed: another program may interrupt a sample, which takes the time of many then.
 local SUMMED = "[stack unknown: too many waits]"
@@ -33,17 +33,6 @@ local function check_lines(what, rest)
 end
 
 -- -- Lines ------------------------------------------------------------------
-
--- Returns a function that yields on several lines of its own file, so many times, then does something.
-local function body_of(name, yields)
-  local lines = { "local now, goes_on, yield, n, done = ... return function() for i = 1, n do" }
-  for i = 1, yields do
-    local key = ("%s:1:%d"):format(name, i + 1)
-    lines[#lines + 1] = ("do local t0 = now() yield(%q) goes_on(%q, t0) end"):format(key, key)
-  end
-  lines[#lines + 1] = "end return done() end"
-  return assert(loadstring(table.concat(lines, "\n"), "@" .. name))
-end
 
 local function nothing() end
 

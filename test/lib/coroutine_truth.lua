@@ -103,6 +103,18 @@ end
 -- A coroutine whose yields tell their keys.
 function truth.new(f) return { co = coroutine.create(f), s0 = nil, key = nil } end
 
+-- Returns a chunk of (now, goes_on, yield, n, done), which makes a function that yields on several lines of its own file, n
+-- times, then returns done().
+function truth.body_of(name, yields)
+  local lines = { "local now, goes_on, yield, n, done = ... return function() for i = 1, n do" }
+  for i = 1, yields do
+    local key = ("%s:1:%d"):format(name, i + 1)
+    lines[#lines + 1] = ("do local t0 = now() yield(%q) goes_on(%q, t0) end"):format(key, key)
+  end
+  lines[#lines + 1] = "end return done() end"
+  return assert(loadstring(table.concat(lines, "\n"), "@" .. name))
+end
+
 -- Resumes it by a function that is called like coroutine.resume. Returns what that returns.
 function truth.resume(c, resume)
   if c.key then truth.resumes(c.key, c.s0) end
@@ -111,6 +123,9 @@ function truth.resume(c, resume)
   c.key = coroutine.status(c.co) == "suspended" and key or nil
   return ok, key
 end
+
+-- Returns what the program has measured since the start, by key: { n =, least =, most = }, nanoseconds.
+function truth.known() return all end
 
 -- -- What a profile has ----------------------------------------------------
 
@@ -152,26 +167,41 @@ function truth.stack_text(stack)
   return table.concat(list, ";")
 end
 
--- Compares the profile with what the program has measured. key_of: returns the key of a stack. With
--- rest, the profile may have waits without a function: other lines can lack them. Returns the
--- profile's sums by leaf: "" has the stack of a single wait.
-function truth.check(path, key_of, what, rest)
-  local got, leaves, known, n, expected_n = {}, {}, 0, 0, 0
+-- Returns the profile's sums by the keys that key_of gives for a stack: { ns =, waits = }, and the waits by leaf: "" has the
+-- stack of a single wait.
+function truth.sums(path, key_of)
+  local got, leaves = {}, {}
   for _, s in ipairs(truth.samples(path)) do
     local key, leaf = key_of(s.stack), s.leaf or ""
     got[key] = got[key] or { ns = 0, waits = 0 }
     got[key].ns, got[key].waits = got[key].ns + s.ns, got[key].waits + s.waits
     leaves[leaf] = (leaves[leaf] or 0) + s.waits
-    n = n + s.waits
   end
+  return got, leaves
+end
+
+-- Returns how far off the sum of a key is: its bounds and the clock's resolution leave no doubt about so many nanoseconds.
+function truth.error(one, ns)
+  local slack = SLACK_NS * one.n
+  return ns > one.most + slack and ns - one.most - slack or ns < one.least - slack and ns - one.least + slack or 0
+end
+
+-- Compares the profile with what the program has measured. key_of: returns the key of a stack. With
+-- rest, the profile may have waits without a function: other lines can lack them. Returns the
+-- profile's waits by leaf, and its sums by key.
+function truth.check(path, key_of, what, rest)
+  local got, leaves = truth.sums(path, key_of)
+  local known, n, expected_n = 0, 0, 0
+  for _, g in pairs(got) do n = n + g.waits end
   local first
   local function fail(key, text) first = first or ("%s: %s"):format(key, text) end
   for key, one in pairs(all) do
-    local slack, g = SLACK_NS * one.n, got[key] or { ns = 0, waits = 0 }
+    local g = got[key] or { ns = 0, waits = 0 }
     expected_n = expected_n + one.n
     known = known + 1
     if g.waits > one.n or not rest and g.waits < one.n then fail(key, ("%d waits, expected %d"):format(g.waits, one.n)) end
-    if g.ns > one.most + slack or not rest and g.ns < one.least - slack then
+    local off = truth.error(one, g.ns)
+    if off > 0 or not rest and off < 0 then
       fail(key, ("%.0f ns, expected %.0f to %.0f"):format(g.ns, one.least, one.most))
     end
   end

@@ -1,5 +1,5 @@
 /*
-** What the tests of waits share: time, sums of folded stacks, children with a filter.
+** What the tests of waits share: time, the kernel's figures, sums of folded stacks, children with a filter.
 */
 
 #ifndef WAIT_CHECKS_H
@@ -13,6 +13,23 @@
 static inline double real_ns(void)
 {
   return (double)cpu_us(CLOCK_MONOTONIC) * 1e3;
+}
+
+/* The kernel's figures of a thread (Documentation/scheduler/sched-stats.rst). */
+typedef struct Schedstat {
+  double cpu_ns, delay_ns, runs;
+} Schedstat;
+
+static inline Schedstat schedstat_of(int tid)
+{
+  char path[64];
+  Schedstat s = { 0, 0, 0 };
+  FILE *f;
+  snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", tid);
+  f = fopen(path, "r");
+  REQUIRE(f && fscanf(f, "%lf %lf %lf", &s.cpu_ns, &s.delay_ns, &s.runs) == 3);
+  fclose(f);
+  return s;
 }
 
 /* Sum of the weights of the folded stacks that contain both texts. */
