@@ -638,32 +638,41 @@ uint64_t lj_waitlook_look(Event *ev, uint64_t now_ns)
 }
 
 /* A wait that goes on, and has no stack yet, gets none: the caller may be the thread that runs the
-** VM, and a signal handler may interrupt it.
+** VM, and a signal handler may interrupt it. Without records, nobody knows what a thread that has ended did
+** after the last look: if it had no processor then, that time is lost.
 */
 void lj_waitlook_sync(Event *ev)
 {
   WaitLook *wl = waitlook_of(ev);
-  uint64_t now_ns, rest, ready_ns;
+  uint64_t now_ns, to_ns, rest, ready_ns;
+  int is_gone;
   wl->sched_ns = 0; /* Read it now. */
   now_ns = take_news(ev, mono_ns());
+  is_gone = !wl->ring.map && thread_ns(ev->tid) == 0;
+  to_ns = is_gone ? wl->looked_ns : now_ns;
   if (!wl->is_off && wl->end_ns) {
-    wait_begin(wl, now_ns - wl->end_ns, !sleeps_now(ev));
+    if (is_gone) sum_add(wl, &wl->lost, wl->end_ns, 0);
+    else wait_begin(wl, now_ns - wl->end_ns, !sleeps_now(ev));
     wl->end_ns = 0;
   }
-  rest = wl->is_off && now_ns > wl->told_ns ? now_ns - wl->told_ns : 0;
+  rest = wl->is_off && to_ns > wl->told_ns ? to_ns - wl->told_ns : 0;
   if (rest && wl->is_preempted) {
     sum_add(wl, &wl->ready, rest, wl->told_ns == wl->begun_ns);
-    wl->told_ns = now_ns;
+    wl->told_ns = to_ns;
     if (!wl->ring.map) wl->owed_ns -= (int64_t)rest; /* The kernel tells it later. */
-  } else if (rest && now_ns - wl->begun_ns < waitevent_threshold(&ev->spec)) {
+  } else if (rest && to_ns - wl->begun_ns < waitevent_threshold(&ev->spec)) {
     sum_add(wl, &wl->too_short, rest, wl->told_ns == wl->begun_ns);
-    wl->told_ns = now_ns;
+    wl->told_ns = to_ns;
   } else if (rest) { /* It makes up for waits before that had too much. */
     ready_ns = wl->ring.map && wl->owed_ns > 0 ? (uint64_t)wl->owed_ns : 0;
     if (ready_ns > rest) ready_ns = rest;
-    append_wait(ev, now_ns, ready_ns);
+    append_wait(ev, to_ns, ready_ns);
     if (ready_ns) sum_add(wl, &wl->ready, ready_ns, 0);
     wl->owed_ns -= (int64_t)ready_ns;
+  }
+  if (is_gone && wl->is_off) {
+    sum_add(wl, &wl->lost, now_ns - to_ns, 0);
+    wl->is_off = 0;
   }
   append_sums(ev, now_ns);
 }

@@ -76,7 +76,7 @@ typedef struct WaitLook {
   /* Waits that are over. */
   uint64_t told_off_ns; /* All time without a processor, in the stream or in a sum. */
   WaitSum too_short, ready;
-  WaitSum lost;       /* Waits whose records the kernel dropped. */
+  WaitSum lost;       /* Waits that no record and no look tells of. */
   uint64_t summed_ns; /* When sums last went into the stream. */
   /* See balance. */
   uint64_t since_ns, since_cpu_ns; /* Time and CPU time when it began. */
