@@ -142,10 +142,11 @@ static void run(const char *path)
     const Thread *t = &threads[i];
     double delay = begin[i].delay_ns;
     printf("{ name = \"thread-%d-\", least = %.0f, most = %.0f, ready_least = %.0f, "
-	   "ready_most = %.0f, runs = %.0f },\n",
+	   "ready_most = %.0f, runs = %.0f, has_ended = %s },\n",
 	   i, (ended[i] ? t->end_ns : stop) - started,
 	   (ended[i] ? t->end_ns + END_NS : stopped) - start, before[i].delay_ns - delay,
-	   after[i].delay_ns - delay, before[i].runs - begin[i].runs);
+	   after[i].delay_ns - delay, before[i].runs - begin[i].runs,
+	   ended[i] ? "true" : "false");
   }
   f = fopen(path, "wb");
   REQUIRE(f && fwrite(sink.bytes, 1, sink.len, f) == sink.len && fclose(f) == 0);

@@ -1,7 +1,8 @@
 ----------------------------------------------------------------------------
 -- Waits of many threads that switch at many rates, against the kernel's schedstat: with perf and without, and with threads
 -- that end early. A row is a run of truth_switches.c. The time of each thread adds up to its life, and its run delay is in
--- [runnable], within BOUND of its life. The profile may say that the kernel dropped records: [waits lost] then has the rest.
+-- [runnable], within BOUND of its life. The profile may say what it does not know: [waits lost] then has the rest, and of a
+-- thread that has ended, the time up to the look that noticed it.
 ----------------------------------------------------------------------------
 
 local events = require("sysprof.events")
@@ -50,7 +51,7 @@ local function run_row(threads, rate, with_perf, ends_early, path)
   local row, life, lost = { sum = 0, ready = 0, got = 0 }, 0, 0
   for _, thread in ipairs(assert(loadstring("return {" .. out .. "}"))()) do
     local seen = sums[thread.name] or { sum = 0, ready = 0, lost = 0 }
-    for key, off in pairs { sum = outside(seen.sum, seen.sum, thread.least, thread.most),
+    for key, off in pairs { sum = outside(seen.sum - (thread.has_ended and seen.lost or 0), seen.sum, thread.least, thread.most),
 			    ready = outside(seen.ready, seen.ready + seen.lost, thread.ready_least, thread.ready_most) } do
       if math.abs(off / thread.least) > math.abs(row[key]) then row[key] = off / thread.least end
     end
