@@ -15,7 +15,8 @@ struct sysprof_statx {
   uint32_t rdev_major, rdev_minor, dev_major, dev_minor;
   uint64_t spare[14];
 };
-int statx(int, const char *, int, unsigned int, void *);
+// glibc 2.17 has no statx.
+int sysprof_statx(long, int, const char *, int, unsigned int, void *) __asm__("syscall");
 /* On 64-bit systems with glibc. */
 struct sysprof_statvfs { unsigned long bsize, frsize, blocks, bfree, bavail, spare[16]; };
 int statvfs(const char *, struct sysprof_statvfs *);
@@ -29,7 +30,7 @@ void globfree(void *);
 
 local BLOCK = 2^16		-- Bytes that are read at once.
 local AT_FDCWD, AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH = -100, 0x100, 0x1000
-local STATX_BASIC_STATS = 0x7ff
+local SYS_statx, STATX_BASIC_STATS = 332, 0x7ff
 local PATH_BYTES = 4096
 local PIPE = 1
 local KINDS = { [4] = "folder", [8] = "file", [10] = "link" }	-- By the upper bits of the mode.
@@ -38,7 +39,7 @@ local files = {}
 
 local function stat(folder, path, flags)
   local st = ffi.new("struct sysprof_statx")
-  if ffi.C.statx(folder, path, flags, STATX_BASIC_STATS, st) ~= 0 then return nil end
+  if ffi.C.sysprof_statx(SYS_statx, folder, path, flags, STATX_BASIC_STATS, st) ~= 0 then return nil end
   return {
     kind = KINDS[math.floor(st.mode / 4096)] or "other", mode = st.mode % 4096,
     size = tonumber(st.size), mtime = tonumber(st.mtime.sec), uid = st.uid, links = st.nlink,

@@ -12,7 +12,8 @@ local system = require("sysprof.base.system")
 local text = require("sysprof.base.text")
 
 ffi.cdef [[
-ssize_t getrandom(void *, size_t, unsigned int);
+// glibc 2.17 has no getrandom.
+long sysprof_getrandom(long, void *, size_t, unsigned int) __asm__("syscall");
 int open(const char *, int, ...);
 int mkdir(const char *, unsigned int);
 int link(const char *, const char *);
@@ -23,7 +24,7 @@ local C = ffi.C
 local O_WRONLY, O_CREAT, O_EXCL, O_NONBLOCK = 1, 0x40, 0x80, 0x800
 local FOLDER_MODE, FILE_MODE = 448, 384		-- rwx------, rw-------.
 local FOR_OTHERS = 63				-- rwx of the group and of others.
-local RANDOM_BYTES = 16
+local SYS_getrandom, RANDOM_BYTES = 318, 16
 local LEAST, MOST = 16, 128			-- Characters of a token.
 local NAME = "/luajit-sysprof/token"
 
@@ -32,7 +33,9 @@ local token = {}
 -- Returns a new token from the kernel's random numbers.
 local function new()
   local bytes = ffi.new("uint8_t[?]", RANDOM_BYTES)
-  if C.getrandom(bytes, RANDOM_BYTES, 0) ~= RANDOM_BYTES then error("getrandom: " .. files.reason()) end
+  if C.sysprof_getrandom(SYS_getrandom, bytes, RANDOM_BYTES, 0) ~= RANDOM_BYTES then
+    error("getrandom: " .. files.reason())
+  end
   return text.hex_bytes(ffi.string(bytes, RANDOM_BYTES))
 end
 
