@@ -8,8 +8,9 @@ other_build() {
     other_make >>build.log 2>&1
 }
 
-# As CMake's target: the edited tree, then LuaJIT's own Makefile.
+# As CMake's target: the stubs of the C library, the edited tree, then LuaJIT's own Makefile.
 other_make() {
+  cmake --build build --target libc || return
   tree=build/luajit/sysprof
   mapfile -t flags < <(sed 1,2d "$tree.flags")
   cmake -DBASE="$LUAJIT_BASE" -DTREE="$PWD/$tree" -DFLAGS="$PWD/$tree.flags" \

@@ -40,7 +40,7 @@ static const Allowed allowed[] = {
   { "lj_luathread", "lj_cont_*", "addresses to compare with" },
   { "lj_ehframe", "_dl_find_object", "documented as async-signal-safe" },
   { "lj_rowtab", "_dl_find_object", "documented as async-signal-safe" },
-  { "lj_osobjects", "_dl_find_object", "start only" },
+  { "lj_osobjects", "dladdr1", "start only" },
   { "lj_osobjects", "dl_iterate_phdr", "start only" },
   { "lj_osobjects", "getauxval", "start only" },
   { "lj_osobjects", "str*", "start only" },

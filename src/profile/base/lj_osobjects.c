@@ -7,7 +7,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* For dl_iterate_phdr, _dl_find_object. */
+#define _GNU_SOURCE /* For dl_iterate_phdr, dladdr1. */
 #endif
 #include <dlfcn.h>
 #include <elf.h>
@@ -23,8 +23,14 @@ typedef struct Range {
   uintptr_t begin, end;
 } Range;
 
+typedef struct Stay {
+  Range range;
+  void *map;      /* The dynamic linker's description, NULL until warmup asked for it. */
+  void *eh_frame; /* Index of the unwind information, or NULL. */
+} Stay;
+
 /* By address, without overlaps. Written by the first start, before the first sample. */
-static Range staying[OBJECTS_MAX];
+static Stay staying[OBJECTS_MAX];
 static uint32_t nstaying;
 
 /* Index of the first range that ends above an address. */
@@ -33,27 +39,33 @@ static uint32_t range_index(uintptr_t addr)
   uint32_t lo = 0, hi = nstaying;
   while (lo < hi) {
     uint32_t mid = (lo + hi) >> 1;
-    if (staying[mid].end <= addr) lo = mid + 1;
+    if (staying[mid].range.end <= addr) lo = mid + 1;
     else hi = mid;
   }
   return lo;
 }
 
-int lj_osobjects_stay(uintptr_t addr)
+static const Stay *stay_at(uintptr_t addr)
 {
   uint32_t i = range_index(addr);
-  return i < nstaying && staying[i].begin <= addr;
+  return i < nstaying && staying[i].range.begin <= addr ? &staying[i] : NULL;
 }
 
-static void range_add(uintptr_t begin, uintptr_t end)
+int lj_osobjects_stay(uintptr_t addr)
 {
-  uint32_t i = range_index(begin);
-  if (begin >= end || nstaying == OBJECTS_MAX || (i < nstaying && staying[i].begin < end))
-    return; /* Known. */
-  memmove(&staying[i + 1], &staying[i], (nstaying - i) * sizeof(Range));
-  staying[i].begin = begin;
-  staying[i].end = end;
-  nstaying++;
+  return stay_at(addr) != NULL;
+}
+
+int lj_osobjects_find(uintptr_t addr, struct dl_find_object *found)
+{
+  const Stay *o = stay_at(addr);
+  if (!o) return -1;
+  memset(found, 0, sizeof(*found));
+  found->dlfo_map_start = (void *)o->range.begin;
+  found->dlfo_map_end = (void *)o->range.end;
+  found->dlfo_link_map = (struct link_map *)o->map;
+  found->dlfo_eh_frame = o->eh_frame;
+  return 0;
 }
 
 int lj_osobjects_range(const struct dl_phdr_info *info, uintptr_t *start, uintptr_t *end)
@@ -69,6 +81,15 @@ int lj_osobjects_range(const struct dl_phdr_info *info, uintptr_t *start, uintpt
     if (at + ph->p_memsz > *end) *end = at + ph->p_memsz;
   }
   return *start < *end;
+}
+
+void *lj_osobjects_ehframe(const struct dl_phdr_info *info)
+{
+  int i;
+  for (i = 0; i < info->dlpi_phnum; i++)
+    if (info->dlpi_phdr[i].p_type == PT_GNU_EH_FRAME)
+      return (void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+  return NULL;
 }
 
 /* -- The objects of the start -------------------------------------------------- */
@@ -187,25 +208,52 @@ static int scan_object(struct dl_phdr_info *info, size_t sz, void *arg)
 	 s->nstart > 1;
 }
 
-/* Add the object of an address. */
-static void stay_at(uintptr_t addr)
+#define OWN 5
+
+typedef struct Addition {
+  uint32_t nstart;    /* The next ones of the list that are of the start. */
+  uintptr_t own[OWN]; /* Addresses in other objects that stay. */
+} Addition;
+
+/* Add an object if it stays. */
+static int add_object(struct dl_phdr_info *info, size_t sz, void *arg)
 {
-  struct dl_find_object found;
-  if (_dl_find_object((void *)addr, &found) == 0)
-    range_add((uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end);
+  Addition *a = (Addition *)arg;
+  Stay o = { { 0, 0 }, NULL, NULL };
+  int stays = a->nstart > 0, i;
+  uint32_t at;
+  UNUSED(sz);
+  if (!lj_osobjects_range(info, &o.range.begin, &o.range.end)) return 0;
+  if (a->nstart) a->nstart--;
+  for (i = 0; i < OWN; i++)
+    stays |= a->own[i] - o.range.begin < o.range.end - o.range.begin;
+  at = range_index(o.range.begin);
+  if (!stays || nstaying == OBJECTS_MAX ||
+      (at < nstaying && staying[at].range.begin < o.range.end))
+    return 0;
+  o.eh_frame = lj_osobjects_ehframe(info);
+  memmove(&staying[at + 1], &staying[at], (nstaying - at) * sizeof(Stay));
+  staying[at] = o;
+  nstaying++;
+  return 0;
 }
 
 void lj_osobjects_warmup(void)
 {
   static Scan scan;
+  Addition a;
   uint32_t i;
   if (nstaying) return; /* Handlers may read the ranges by now. */
   dl_iterate_phdr(scan_object, &scan);
-  for (i = 0; i < scan.nstart; i++)
-    range_add(scan.list[i].range.begin, scan.list[i].range.end);
-  stay_at((uintptr_t)(void *)lj_osobjects_warmup);
-  stay_at((uintptr_t)getauxval(AT_ENTRY));
-  stay_at((uintptr_t)(void *)memmove);            /* The C library, */
-  stay_at((uintptr_t)getauxval(AT_BASE));         /* the dynamic linker, */
-  stay_at((uintptr_t)getauxval(AT_SYSINFO_EHDR)); /* the vDSO. */
+  a.nstart = scan.nstart;
+  a.own[0] = (uintptr_t)(void *)lj_osobjects_warmup;
+  a.own[1] = (uintptr_t)getauxval(AT_ENTRY);
+  a.own[2] = (uintptr_t)(void *)memmove;            /* The C library, */
+  a.own[3] = (uintptr_t)getauxval(AT_BASE);         /* the dynamic linker, */
+  a.own[4] = (uintptr_t)getauxval(AT_SYSINFO_EHDR); /* the vDSO. */
+  dl_iterate_phdr(add_object, &a);
+  for (i = 0; i < nstaying; i++) {
+    Dl_info info;
+    dladdr1((void *)staying[i].range.begin, &info, &staying[i].map, RTLD_DL_LINKMAP);
+  }
 }

@@ -79,10 +79,15 @@ static void take_id(SafeLoad *pk, ElfRecord *d, const uint8_t *buildid, uint32_t
   o->idhash = id_hash(pk, o);
 }
 
+int lj_elfobj_remains(SafeLoad *pk, const ElfObj *o)
+{
+  return o->idhash == id_hash(pk, o);
+}
+
 int lj_elfobj_same(SafeLoad *pk, const ElfObj *o, const struct dl_find_object *dl)
 {
   return o->map == (const void *)dl->dlfo_link_map &&
-	 o->eh_frame == (const void *)dl->dlfo_eh_frame && o->idhash == id_hash(pk, o);
+	 o->eh_frame == (const void *)dl->dlfo_eh_frame && lj_elfobj_remains(pk, o);
 }
 
 /* -- Paths ------------------------------------------------------------------- */
@@ -171,10 +176,8 @@ void lj_elfobj_loaded(SafeLoad *pk, ElfRecord *d, const struct dl_phdr_info *inf
   memset(&d->obj, 0, sizeof(d->obj));
   d->bias = info->dlpi_addr;
   lj_osobjects_range(info, &d->obj.start, &d->obj.end);
-  if (dl) {
-    d->obj.map = dl->dlfo_link_map;
-    d->obj.eh_frame = dl->dlfo_eh_frame;
-  }
+  if (dl) d->obj.map = dl->dlfo_link_map;
+  d->obj.eh_frame = lj_osobjects_ehframe(info);
   id = lj_elfnote_segments(pk, info->dlpi_phdr, info->dlpi_phnum, d->bias, &len);
   take_id(pk, d, id, len, info->dlpi_name);
   d->obj.stays = lj_osobjects_stay(d->obj.start);

@@ -44,6 +44,9 @@ typedef struct ElfRecord {
 /* Is a known object still the one that the dynamic linker has at its address? */
 LJ_FUNC int lj_elfobj_same(SafeLoad *pk, const ElfObj *o, const struct dl_find_object *dl);
 
+/* The same without a word of the dynamic linker: are its bytes still at its address? */
+LJ_FUNC int lj_elfobj_remains(SafeLoad *pk, const ElfObj *o);
+
 /* Describe the object that the dynamic linker has at an address. */
 LJ_FUNC void lj_elfobj_found(SafeLoad *pk, ElfRecord *d, const struct dl_find_object *dl);
 

@@ -108,8 +108,9 @@ static int note_object(struct dl_phdr_info *info, size_t sz, void *arg)
   lj_safeload_reset(lm->pk); /* It copies so many pages of each. */
   found = _dl_find_object((void *)start, &dl) == 0;
   have = find(lm, start);
-  if (have && (have->obj.stays ||
-	       (found ? lj_elfobj_same(lm->pk, &have->obj, &dl) : !have->obj.map)))
+  if (have && (have->obj.stays || (found ? lj_elfobj_same(lm->pk, &have->obj, &dl)
+					 : have->obj.id && !have->obj.map &&
+					     lj_elfobj_remains(lm->pk, &have->obj))))
     return 0;
   d.path = lm->path;
   lj_elfobj_loaded(lm->pk, &d, info, found ? &dl : NULL);
@@ -134,7 +135,8 @@ static int is_new(LoadMap *lm, uintptr_t addr, LoadedObj *have, ElfRecord *d)
   if (_dl_find_object((void *)addr, &dl) != 0) {
     if (!have) return 0; /* Still in no object. */
     have->sample = lm->sample;
-    if (!have->obj.map) return 0;
+    /* Already noted as none, or the dynamic linker tells of no such object. */
+    if (!have->obj.map && lj_elfobj_remains(lm->pk, &have->obj)) return 0;
     lj_elfobj_none(d, &have->obj);
     return 1;
   }

@@ -5,7 +5,8 @@
 ** At start, the map gets all loaded objects. The handler compares the addresses of each
 ** sample with the map. The first sample in a newer object adds that object, even if it
 ** has replaced another one. Takes no lock: _dl_find_object(3) gives the object of an
-** address. Fixed memory.
+** address. Where the C library has none, an object is known from the start, while its
+** bytes are there. Fixed memory.
 **
 ** The handler never compares objects that stay loaded (lj_osobjects.h).
 */
