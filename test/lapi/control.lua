@@ -203,7 +203,14 @@ for _, mode in ipairs { "threads=own", "threads=all", "threads=own,flush=thread"
     local n, has_ended = count("r1.bin")
     t.ok(n > before and not has_ended, mode .. ": dump " .. i)
     local code, folded = t.parse("box/r1.bin")
-    -- The background thread may have written more since the dump.
+    -- The background thread may have written more since the dump, and on a slow machine the VM, too.
+    for _ = 1, mode == "threads=own" and 20 or 0 do
+      if code ~= 3 then break end
+      local size = #contents("r1.bin")
+      put("control", "dump")
+      wait("another dump", function() return #contents("r1.bin") > size end)
+      code, folded = t.parse("box/r1.bin")
+    end
     t.ok(code == 0 or mode ~= "threads=own" and code == 3, mode .. ": a dump is whole")
     t.contains(folded, "main chunk (../box.lua)", mode .. ": names in a dump")
     t.contains(folded, "lua_pcall", mode .. ": names of C in a dump")
