@@ -168,7 +168,8 @@ struct luam_Sysprof_SelfReport {
   uint64_t overruns;    /* Ticks that the kernel merged into an earlier signal. */
   uint64_t lost_buffer; /* Samples lost: the buffer was too small for them. */
   uint64_t lost_writer; /* Samples lost: the writer failed or ended the stream. */
-  uint64_t lost_nested; /* Samples lost: the profiler was writing the session. */
+  uint64_t lost_nested; /* Samples lost: the profiler was writing the session, the
+			** signal stack was small, or the thread blocked the signal. */
   uint64_t throttled;   /* Ticks left out, so that ticks take at most a third of the
 			** time. */
   uint64_t lua_broken[LUAM_SYSPROF_BROKEN__MAX];  /* Lua stacks cut short. */

@@ -132,7 +132,7 @@ end
 
 -- On a busy machine, a wait may end while the thread is in the handler of another sample, for longer than the
 -- profiler waits. Then the sample is lost, and the reader says so.
-local LOST = "^luajit%-parse%-sysprof: blocking%.bin: warning: samples lost: %d+ %(%d+ the profiler was writing the session%)\n$"
+local LOST = "^luajit%-parse%-sysprof: blocking%.bin: warning: samples lost: %d+ %(%d+ the session was held, the signal stack small, or the signal blocked%)\n$"
 
 local function parse(options)
   local status, out, err = t.parse(options .. " blocking.bin")

@@ -442,10 +442,10 @@ static SAMPLE_RARE uint64_t total_now(const SampleEvent *ev, const SampleHead *h
   return head->total ? head->total : ev->e.spec.ops->total(&ev->e);
 }
 
-/* Note the weight of a lost sample. */
-static SAMPLE_RARE void lose_weight(Sampler *s, SampleEvent *ev, const SampleHead *head)
+SAMPLE_RARE void lj_sample_lose(Sampler *s, SampleEvent *ev, const SampleHead *head)
 {
   const EventSpec *spec = &ev->e.spec;
+  __atomic_add_fetch(&s->counters[SPF_COUNTER_LOST_NESTED], 1, __ATOMIC_RELAXED);
   if (spec->has_weights) {
     int i;
     for (i = 0; i < spec->nfield; i++)
@@ -457,12 +457,6 @@ static SAMPLE_RARE void lose_weight(Sampler *s, SampleEvent *ev, const SampleHea
     if (total != 0) relaxed_set(&ev->lost_total, ev->before + total - ev->base);
   }
   __atomic_store_n(&s->has_nested, 1, __ATOMIC_RELEASE);
-}
-
-void lj_sample_lose(Sampler *s, SampleEvent *ev, const SampleHead *head)
-{
-  __atomic_add_fetch(&s->counters[SPF_COUNTER_LOST_NESTED], 1, __ATOMIC_RELAXED);
-  lose_weight(s, ev, head);
 }
 
 /* Note a sample that has interrupted another one, or the profiler on its own thread. One
@@ -586,7 +580,7 @@ int lj_sample_take(Event *e, SampleHead *head, const WalkRegs *regs)
   Sampler *s = ev->sampler;
   int user = 0;
   if (LJ_UNLIKELY(!regs && !head->stack)) {
-    lose_weight(s, ev, head);
+    lj_sample_lose(s, ev, head);
     return 0;
   }
   if (LJ_UNLIKELY(!__atomic_compare_exchange_n(&s->user, &user, SAMPLER_THREAD, 0,

@@ -6,6 +6,7 @@
 
 local events = require("sysprof.model.events")
 local labels = require("sysprof.model.labels")
+local memory = require("sysprof.show.memory")
 local places = require("sysprof.names.places")
 local selfreport = require("sysprof.show.selfreport")
 local stacktree = require("sysprof.show.stacktree")
@@ -61,7 +62,8 @@ local function things_text(e)
 	 :format(text.json(e.thing), all.began, all.ended, all.dropped, table.concat(ages, ","))
 end
 
-local function write_events(write, list)
+-- whole: the profile is complete.
+local function write_events(write, list, whole)
   local add, finish = lister(write, "events", "[", "]")
   for _, e in ipairs(list) do
     local out = { ('{"name":%s,"unit":"%s","samples":%.0f,"weight":%.0f'):format(
@@ -74,7 +76,7 @@ local function write_events(write, list)
     if e.things then out[#out + 1] = things_text(e) end
     if e.parts then out[#out + 1] = '"parts":[' .. table.concat(names_text(e.parts), ",") .. "]" end
     if e.of then
-      local err, most = events.left_error(e)
+      local err, most = events.left_error(e), memory.unseen(e, whole and e.total or nil)
       out[#out + 1] = '"left_of":' .. text.json(e.of)
       if err then out[#out + 1] = ('"standard_error":%.0f'):format(err) end
       if most then out[#out + 1] = ('"at_most":%.0f'):format(most) end
@@ -189,7 +191,7 @@ function json.render(view, write)
   local tree = write_stacks(view, write)
   local number = write_stack_lists(tree, write)
   local list, rest_of, has_second, left_out = events.list(p), {}, {}, 0
-  write_events(write, list)
+  write_events(write, list, p.whole)
   write_threads(write, tree)
   write_marks(write, p)
   local add, finish = lister(write, "samples", "[", "]")

@@ -30,9 +30,8 @@ function top_waits.wait_of(view, slot)
   local profile = view.profile
   local all, node = profile.stacks, profile.slots:lua(slot)
   local leaf = node ~= 0 and all:leaf(node)
-  if leaf and all.kind[leaf] == G.SPF_FRAME_WORK and work.is_wait(all.extra[leaf], all.payload[leaf]) then
-    return view.symbols:name(leaf)
-  end
+  local what = leaf and all.kind[leaf] == G.SPF_FRAME_WORK and all.extra[leaf]
+  if what and (work.is_wait(what, all.payload[leaf]) or what == G.SPF_WORK_LOST) then return view.symbols:name(leaf) end
   return view.symbols:entry(view:is_off(slot) and work.name(G.SPF_WORK_WAIT, 0) or "[on CPU]", "marker")
 end
 

@@ -12,7 +12,7 @@ local memory = {}
 
 -- Returns the most that can be left without a sample, and how sure that is as a text; nil if that is not known. The VM
 -- holds no less.
-local function unseen(e, held)
+function memory.unseen(e, held)
   local _, most = events.left_error(e)
   if most and held and held <= most then return held, "" end
   return most, " with 95 % confidence"
@@ -22,7 +22,7 @@ end
 -- stand for more than it holds.
 function memory.left_text(e, whole)
   local unit, held = units.of(e.unit), whole and e.total or nil
-  local err, most, how = events.left_error(e), unseen(e, held)
+  local err, most, how = events.left_error(e), memory.unseen(e, held)
   local s = "no samples"
   if err then
     s = text.plural(e.samples, "sample") .. ", " .. unit.total(e.weight)
@@ -40,7 +40,7 @@ end
 
 -- Returns what the VM holds from before the start, as a text.
 local function rest_text(e, held)
-  local unit, err, most, how = units.of(e.unit), events.left_error(e), unseen(e, held)
+  local unit, err, most, how = units.of(e.unit), events.left_error(e), memory.unseen(e, held)
   local rest = held - e.weight
   local s = (rest < 0 and "-" or "") .. unit.total(math.abs(rest))
   if err then return ("%s, standard error %s"):format(s, unit.total(err)) end

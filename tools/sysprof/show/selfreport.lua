@@ -37,7 +37,7 @@ local LOST = {
   { G.SPF_COUNTER_LOST_BUFFER, "no room in the buffer" },
   { G.SPF_COUNTER_LOST_QUEUE, "all buffers waited to be written" },
   { G.SPF_COUNTER_LOST_WRITER, "the writer failed" },
-  { G.SPF_COUNTER_LOST_NESTED, "the profiler was writing the session" },
+  { G.SPF_COUNTER_LOST_NESTED, "the session was held, the signal stack small, or the signal blocked" },
 }
 
 local function number(n)
