@@ -73,7 +73,8 @@ int main(void)
   for (i = 0; i <= VMS; i++) pthread_join(thread[i], NULL);
   len = pread(file, bytes, sizeof(bytes), 0);
   REQUIRE(len > 0);
-  CHECK_EQ(session_parse(bytes, (size_t)len, "--format=folded --weight=samples", &folded), 0);
+  CHECK_EQ(session_parse(bytes, (size_t)len, "--format=folded --weight=samples", &folded),
+	   0);
   for (i = 0; i <= VMS; i++) CHECK(folded_count(folded, expected[i]) > 0);
   /* A sample takes a period of CPU time; a thread's rest is one more. */
   n += 2 * (VMS + 1);

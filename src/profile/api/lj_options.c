@@ -10,45 +10,44 @@
 #define LUA_CORE
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "lj_obj.h"
 #include "profile/api/lj_options.h"
-#include "profile/base/lj_osprocess.h"
+#include "profile/base/lj_osthread.h"
+#include "profile/base/lj_relaxed.h"
 #include "profile/stream/lj_stream.h"
 
-static pthread_key_t why_key;
+#define REASONS_MAX 64 /* Threads that have a reason of their own at a time. */
 
-/* A library that stays makes one key. The C library's free() outlives it anyway. pthread_once() ends a program
-** whose seccomp filter refuses futex.
+/* Reasons of the threads that asked last. */
+static struct {
+  int tid;       /* 0: free. */
+  uint32_t used; /* Number of the last use. */
+  char why[EVENT_ERRMSG_MAX];
+} reasons[REASONS_MAX];
+
+/* A thread without a buffer takes the one that nobody has used for longest. Not a key of pthreads: where
+** dlmopen(3) loads a second C library, both give the same keys, and each would free what the other has set.
 */
-static int why_haskey(void)
-{
-  static int is_begun, has_key;
-  if (!__atomic_exchange_n(&is_begun, 1, __ATOMIC_RELAXED)) {
-    lj_osprocess_pin();
-    __atomic_store_n(&has_key, pthread_key_create(&why_key, free) == 0, __ATOMIC_RELEASE);
-  }
-  return __atomic_load_n(&has_key, __ATOMIC_ACQUIRE);
-}
-
-/* Without memory or a key, and while another thread makes the key, threads share one buffer. */
 char *lj_options_errmsg(void)
 {
-  static char shared[EVENT_ERRMSG_MAX];
-  int err = errno, has_key = why_haskey();
-  char *why = has_key ? (char *)pthread_getspecific(why_key) : NULL;
-  if (!why && has_key && (why = (char *)calloc(1, EVENT_ERRMSG_MAX)) != NULL &&
-      pthread_setspecific(why_key, why) != 0) {
-    free(why);
-    why = NULL;
+  static uint32_t uses;
+  int err = errno, tid = lj_osthread_self(), i, oldest = 0;
+  uint32_t now = __atomic_add_fetch(&uses, 1, __ATOMIC_RELAXED);
+  for (i = 0; i < REASONS_MAX && relaxed_get(&reasons[i].tid) != tid; i++)
+    if (now - relaxed_get(&reasons[i].used) > now - relaxed_get(&reasons[oldest].used))
+      oldest = i;
+  if (i == REASONS_MAX) {
+    i = oldest;
+    relaxed_set(&reasons[i].tid, tid);
+    reasons[i].why[0] = '\0';
   }
+  relaxed_set(&reasons[i].used, now);
   errno = err;
-  return why ? why : shared;
+  return reasons[i].why;
 }
 
 /* Write the reason with a format of printf. Returns 0. */

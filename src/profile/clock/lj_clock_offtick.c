@@ -126,8 +126,10 @@ static void look(Clock *c)
 
 static int timer_tick(Clock *c, const siginfo_t *info)
 {
-  int is_tick = c->on_tick != EVENT_TICKS;
-  int overrun = is_tick ? lj_clock_ctimer_ops.tick(c, info) : -1;
+  int overrun = -1;
+  if (c->on_tick != EVENT_TICKS) overrun = lj_clock_ctimer_ops.tick(c, info);
+  /* While the thread blocks the signal, the kernel keeps only one: it drops the event's. */
+  else if (lj_clock_perf_ops.isdue(c)) overrun = lj_clock_perf_ops.tick(c, info);
   look(c);
   return overrun;
 }

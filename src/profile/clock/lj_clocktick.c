@@ -59,12 +59,18 @@ static int has_unblocked(const ucontext_t *uc)
 ** handler's return blocks it again. It did so if a late tick comes with the end of the call that
 ** unblocks signals. Time in the kernel delays ticks, too, but to the end of another call.
 */
-static LJ_AINLINE int was_blocked(const Clock *c, int overrun, const ucontext_t *uc)
+static LJ_AINLINE int was_blocked(const ClockSource *src, int overrun, uint64_t cpu_ns,
+				  const ucontext_t *uc)
 {
+  const Clock *c = &src->clock;
+  uint64_t mean = lj_clockops_mean(c), late_ns = (uint64_t)overrun * mean;
   if (c->spec.unit != SPF_UNIT_US || c->spec.kind == CLOCK_WALL_SIGNAL) return 0;
   if (LJ_UNLIKELY(lj_ossignal_maskof(&uc->uc_sigmask) & ossignal_bit(c->signo))) return 1;
-  return LJ_UNLIKELY(overrun >= LATE_PERIODS) && lj_clocksig_forking == 0 &&
-	 (uint64_t)overrun * lj_clockops_mean(c) >= LATE_NS && has_unblocked(uc);
+  if (LJ_LIKELY(!has_unblocked(uc)) || lj_clocksig_forking != 0) return 0;
+  /* An event that stops at each tick counts no overruns. */
+  if (src->tick_cpu_ns != 0 && cpu_ns - src->tick_cpu_ns > mean + late_ns)
+    late_ns = cpu_ns - src->tick_cpu_ns - mean;
+  return late_ns >= LATE_PERIODS * mean && late_ns >= LATE_NS;
 }
 
 void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc)
@@ -77,7 +83,6 @@ void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc)
   WalkRegs regs;
   head.time_ns = c->begin_ns;
   if (overrun > 0) relaxed_add(&ev->counters[SPF_EVENT_OVERRUNS], (uint64_t)overrun);
-  if (LJ_LIKELY(uc != NULL) && was_blocked(c, overrun, uc)) uc = NULL;
   if (LJ_LIKELY(uc != NULL)) {
     lj_walkregs_interrupted(&regs, uc);
     if (LJ_UNLIKELY(has_ended_call(&regs)))
@@ -85,11 +90,14 @@ void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc)
   }
   if (!lj_throttle_enter(head.time_ns)) {
     relaxed_add(&ev->counters[SPF_EVENT_THROTTLED], 1);
+    src->tick_cpu_ns = 0;
     return;
   }
   interval = tick_interval(src, head.time_ns);
   head.cpu_ns = lj_clocksig_cpu_ns(c);
   head.total = tick_total(c, head.cpu_ns);
+  if (LJ_LIKELY(uc != NULL) && was_blocked(src, overrun, head.cpu_ns, uc)) uc = NULL;
+  src->tick_cpu_ns = head.cpu_ns;
   head.inner = 0;
   head.labels = 0;
   head.ndef = 0;

@@ -16,7 +16,8 @@ typedef struct ClockSource {
   int is_replaced; /* The program has set its own handler. Under the lock. */
   /* Handler only, once armed. */
   Throttle throttle;
-  uint64_t tick_ns; /* Time of the last tick. */
+  uint64_t tick_ns;     /* Time of the last tick that took a sample, */
+  uint64_t tick_cpu_ns; /* and CPU time of the last one; 0: unknown. */
 } ClockSource;
 
 static LJ_AINLINE ClockSource *clocksource_of(const Event *ev)

@@ -391,11 +391,12 @@
 #define SPF_REFUSED__MAX          51
 
 /* Counters. Ids 0..9 count samples by SPF_VMST_*, the lost ones included. */
-#define SPF_COUNTER_LOST_MARKS     14 /* Lost marks: no room in the buffer. */
-#define SPF_COUNTER_UNCOPIED       15 /* Pages read in place, see lj_safeload.h. */
-#define SPF_COUNTER_LOST_BUFFER    16 /* Lost: no room in the buffer. */
-#define SPF_COUNTER_LOST_WRITER    17 /* Lost: the writer failed. */
-#define SPF_COUNTER_LOST_NESTED    18 /* Lost: the session was held, or the tick had no room or place. */
+#define SPF_COUNTER_LOST_MARKS  14 /* Lost marks: no room in the buffer. */
+#define SPF_COUNTER_UNCOPIED    15 /* Pages read in place, see lj_safeload.h. */
+#define SPF_COUNTER_LOST_BUFFER 16 /* Lost: no room in the buffer. */
+#define SPF_COUNTER_LOST_WRITER 17 /* Lost: the writer failed. */
+#define SPF_COUNTER_LOST_NESTED \
+  18 /* Lost: the session was held, or the tick had no room or place. */
 #define SPF_COUNTER_OVERRUNS       19 /* Of older streams: sum of SPF_EVENT_OVERRUNS. */
 #define SPF_COUNTER_HANDLER_NS     20 /* CPU time in the handler. */
 #define SPF_COUNTER_HANDLER_MAX_NS 21 /* Time in the handler, maximum. */

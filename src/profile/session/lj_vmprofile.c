@@ -257,7 +257,8 @@ typedef struct ThreadScan {
   uint32_t filters;              /* Seccomp filters of this thread. */
   int failures;                  /* Failures in a row. */
   uint64_t unsampled;            /* Threads without samples, */
-  uint32_t small;                /* and those of them without room for a signal. */
+  uint32_t small;                /* those of them without room for a signal, */
+  uint32_t foreign;              /* and those that the C library did not create. */
   int looks_at_stacks;           /* lj_osstack_canlook. */
   Session *by_tid[SCAN_BUCKETS]; /* Sessions before the scan, chained. */
 } ThreadScan;
@@ -341,18 +342,26 @@ static void thread_pause(ThreadScan *scan, Session *s)
   if ((s->sm.number + scan->number) % turns == 0) session_look(s);
   scan->unsampled += (uint64_t)s->paused;
   scan->small += s->stack == OSSTACK_SMALL;
+  scan->foreign += s->stack == OSSTACK_FOREIGN;
 }
 
-/* Say that threads have no room for a signal: as many as at most at one time. */
-static void note_small(Profile *p, uint32_t n)
+/* Say why threads get no signal: as many as at most at one time. */
+static void note_unsampled(Profile *p, uint32_t small, uint32_t foreign)
 {
-  if (n <= p->nsmall) return;
-  p->nsmall = n;
-  snprintf(
-    p->note, sizeof(p->note),
-    "threads without samples: %u, because their C stacks have less than %zu KB, and a "
-    "signal could overflow them; give them larger ones, see pthread_attr_setstacksize(3)",
-    n, (lj_osstack_least() + 1023) >> 10);
+  if (small <= p->nsmall && foreign <= p->nforeign) return;
+  if (small > p->nsmall) p->nsmall = small;
+  if (foreign > p->nforeign) p->nforeign = foreign;
+  if (p->nsmall)
+    snprintf(
+      p->note, sizeof(p->note),
+      "threads without samples: %u, because their C stacks have less than %zu KB, and a "
+      "signal could overflow them; give them larger ones, see pthread_attr_setstacksize(3)",
+      p->nsmall, (lj_osstack_least() + 1023) >> 10);
+  else
+    snprintf(p->note, sizeof(p->note),
+	     "threads without samples: %u, because clone(2) created them, and not "
+	     "pthread_create(3): they may share the storage of another thread",
+	     p->nforeign);
   session_ofvm(p)->sm.note = p->note;
 }
 
@@ -400,7 +409,7 @@ void lj_vmprofile_scan(Profile *p, int later)
     }
   }
   count_unsampled(p, scan.unsampled);
-  note_small(p, scan.small);
+  note_unsampled(p, scan.small, scan.foreign);
 }
 
 void lj_vmprofile_look(const Profile *p)
@@ -463,7 +472,7 @@ int lj_vmprofile_open(Profile *p, char *errmsg)
   p->size.max = p->opt.mode == LUAM_SYSPROF_DEFAULT ? 0 : p->opt.limits.max_size;
   p->is_over = 0;
   p->nlate = 0;
-  p->nsmall = 0;
+  p->nsmall = p->nforeign = 0;
   p->plan.pid = getpid();
   p->plan.start_ns = mono_ns();
   if (p->opt.limits.duration_ns && !p->opt.end_ns)

@@ -38,6 +38,7 @@ typedef struct Profile {
   int nlate;                 /* Threads whose samples go on, because one did not end. */
   uint32_t nscan;            /* Scans of the threads so far. */
   uint32_t nsmall;           /* Threads without room for a signal: the most at one time. */
+  uint32_t nforeign;         /* Threads that the C library did not create: the same. */
   char note[EVENT_TEXT_MAX]; /* The sentence about them. */
   int with_names;            /* Set by halt: the end may search the VM for names. */
   uint64_t cpu_from_ns, cpu_to_ns; /* CPU time of its threads at the begin and the end. */

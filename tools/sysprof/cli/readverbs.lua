@@ -39,8 +39,11 @@ end
 local function default_file(rest)
   if #rest > 0 then return nil end
   rest[1] = runspecs.OUTPUT
-  if not files.stat(runspecs.OUTPUT) then
+  local st = files.stat(runspecs.OUTPUT)
+  if not st then
     return ("expected a FILE; there is no %s here, which 'luajit-sysprof run' writes"):format(runspecs.OUTPUT)
+  elseif st.kind ~= "file" then	-- A pipe of another user would never end.
+    return ("expected a FILE; the %s here is no regular file"):format(runspecs.OUTPUT)
   end
 end
 

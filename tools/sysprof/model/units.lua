@@ -66,7 +66,8 @@ local by_number = {
     name = "us", weight = "cpu", is_time = true, is_cpu = true, ns = 1000,
     measures = "measures CPU time",
     symbol = "ms", text = divided(1e3, "%.3f"), total = divided(1e6, "%.3f s"),
-    of = " of CPU time", pprof = "nanoseconds", pprof_scale = 1000,
+    of = " of CPU time", period = divided(1e6, "%.6g ms"), mean = divided(1e3, "%.3f ms"),
+    pprof = "nanoseconds", pprof_scale = 1000,
     speedscope = "microseconds",
   },
   [G.SPF_UNIT_BYTES] = {

@@ -89,7 +89,7 @@ function selfreport.nothing(profile)
   if events.never_began(e) then return ("no samples: the event '%s' was not recorded"):format(name) end
   if total == 0 and not unit.is_cpu then return ("no samples: the event '%s' did not occur"):format(name) end
   local period = #e.periods == 1 and e.periods[1] > 0 and e.periods[1]
-  local each = period and (unit.period and unit.period(period) or ("%.6g ms"):format(period / 1e6))
+  local each = period and unit.period(period)
   return ("no samples: %s counted %s%s"):format(name,
     unit.is_time and ("%.6g ms"):format(total * unit.ns / 1e6) or unit.total(total),
     each and (", one in %s has a sample"):format(each) or "")
