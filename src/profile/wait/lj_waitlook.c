@@ -27,6 +27,7 @@
 #define LONG_MOST   200     /* From here on, a wait is likely to be above the threshold. */
 #define BALANCE_NS  1000000 /* A look is not more exact: the thread runs on meanwhile. */
 #define READS_MAX   8 /* Of a ring in one look: a thread may switch faster than we read. */
+#define SHARES_MAX  8 /* Attempts to divide time: the rest goes to the next waits. */
 #define MISSING_MIN 2 /* The kernel counts a run before it writes the record. */
 #define CLOCKS_NS   20000 /* Real time and CPU time read within that belong together. */
 #define CLOCKS_MAX  3     /* Attempts: the machine may be busy. */
@@ -44,7 +45,8 @@ static void append(Event *ev, SampleHead *head, uint64_t ns, uint64_t n)
 static void append_sum(Event *ev, WaitSum *sum, int work, uint64_t now_ns)
 {
   SampleHead head = { .time_ns = now_ns, .work = work };
-  if (sum->ns) append(ev, &head, sum->ns, sum->n);
+  if (sum->ns == 0) return; /* Its waits go with the next time. */
+  append(ev, &head, sum->ns, sum->n);
   sum->ns = sum->n = 0;
 }
 
@@ -220,6 +222,16 @@ static uint64_t ready_since(Event *ev, uint64_t *runs)
   return ready_ns;
 }
 
+/* Read the kernel's sum of the time that the thread was ready. */
+static void read_owed(Event *ev, uint64_t now_ns)
+{
+  WaitLook *wl = waitlook_of(ev);
+  uint64_t runs;
+  wl->owed_ns += (int64_t)ready_since(ev, &runs);
+  wl->wakes = wl->preempted_ns = 0;
+  wl->sched_ns = now_ns;
+}
+
 /* Records that did not come: the kernel counts each run of the thread. At least so many, as those that
 ** are in the ring may all be of runs.
 */
@@ -230,69 +242,70 @@ static uint64_t runs_missing(const WaitLook *wl)
   return runs > seen ? runs - seen : 0;
 }
 
-/* Learn how long the thread is ready after a wake-up: a mean that forgets. */
-static void learn_ready(WaitLook *wl, int64_t ready_ns, uint64_t wakes, uint64_t now_ns)
+/* Take up to so much time from the short waits: the thread was ready. */
+static void take_from_short(WaitLook *wl, int64_t ns)
 {
-  if (now_ns - wl->mean_since_ns >= SCHED_NS) {
-    wl->mean_ns /= 2;
-    wl->mean_wakes /= 2;
-    wl->mean_since_ns = now_ns;
-  }
-  wl->mean_ns += ready_ns; /* Negative if records come later than the kernel's sum. */
-  wl->mean_wakes += wakes;
-}
-
-/* What a wake-up has until the kernel's sum is read again. What is owed goes to as many as the mean
-** is of.
-*/
-static uint64_t ready_usual(const WaitLook *wl)
-{
-  int64_t ns = wl->mean_ns + wl->owed_ns;
-  return ns > 0 && wl->mean_wakes ? (uint64_t)ns / wl->mean_wakes : 0;
+  if (ns > (int64_t)wl->too_short.ns) ns = (int64_t)wl->too_short.ns;
+  if (ns <= 0) return;
+  wl->too_short.ns -= (uint64_t)ns;
+  wl->ready.ns += (uint64_t)ns;
+  wl->owed_ns -= ns;
 }
 
 /* May the kernel's sum be read now? For all threads together, long waits bring a reading at most each
-** LONG_NS.
+** LONG_NS. The more readings are ahead of that, the longer each thread does without one.
 */
 static int sched_isdue(const WaitLook *wl, int is_long, uint64_t now_ns)
 {
   static uint64_t due_ns; /* Under the lock. */
+  uint64_t since_ns = now_ns - wl->sched_ns;
   if (wl->wakes == 0) return 0;
-  if (now_ns - wl->sched_ns >= SCHED_NS) return 1;
-  if (!is_long || now_ns < due_ns) return 0;
-  due_ns = now_ns + LONG_NS;
+  if (since_ns >= SCHED_NS) return 1;
+  if (due_ns < now_ns) due_ns = now_ns;
+  if (!is_long || since_ns < due_ns - now_ns) return 0;
+  due_ns += LONG_NS;
   return 1;
 }
 
-/* Time that the thread was ready after each of its wake-ups. The kernel has only the sum of these
-** and of preemptions, and opening its file takes up to 60 us. So it is read after a long wait, else
-** at times. The wake-ups since the last reading have the same part in it.
-** What was taken from waits too much, or too little, goes to the next ones. wakes, preempted_ns: of
-** the records that are about to be taken. is_long: a wait among them is.
+/* Time that the thread was ready after its wake-ups, as far as it is known. The kernel has only the sum
+** of these and of preemptions, and opening its file takes up to 60 us. So it is read after a long wait, else
+** at times. What belongs to waits before goes to the short ones, which are not in the stream yet, and the rest
+** to the next ones. wakes, preempted_ns: of the records that are about to be taken. is_long: a wait among
+** them is.
 */
-static uint64_t ready_of_each(Event *ev, int64_t wakes, int64_t preempted_ns, int is_long,
-			      uint64_t now_ns)
+static uint64_t ready_of_all(Event *ev, int64_t wakes, int64_t preempted_ns, int is_long,
+			     uint64_t now_ns)
 {
   WaitLook *wl = waitlook_of(ev);
-  int64_t ready_ns, mean_ns, each_ns, missing;
-  uint64_t runs;
   wl->wakes += wakes;
   wl->preempted_ns += preempted_ns;
   wl->owed_ns -= preempted_ns;
-  if (!sched_isdue(wl, is_long, now_ns)) return ready_usual(wl);
-  ready_ns = (int64_t)ready_since(ev, &runs);
-  wl->owed_ns += ready_ns;
-  missing = (int64_t)runs_missing(wl); /* They have their part, too. */
-  mean_ns = (ready_ns - wl->preempted_ns) / (wl->wakes + missing);
-  each_ns = mean_ns + (wl->owed_ns - mean_ns * wakes) / wl->wakes;
-  if (missing >= MISSING_MIN) {
-    wl->has_gap = 1;
-    each_ns = mean_ns;
+  if (sched_isdue(wl, is_long, now_ns)) {
+    int64_t all = wl->wakes, owed_ns = wl->owed_ns + wl->preempted_ns, part_ns, missing;
+    read_owed(ev, now_ns);
+    missing = (int64_t)runs_missing(wl); /* They have their part, too. */
+    part_ns = (wl->owed_ns - owed_ns) * wakes / (all + missing);
+    wl->has_gap |= missing >= MISSING_MIN;
+    if (missing >= MISSING_MIN) return part_ns > 0 ? (uint64_t)part_ns : 0;
+    take_from_short(wl, wl->owed_ns - part_ns);
   }
-  learn_ready(wl, ready_ns - wl->preempted_ns, (uint64_t)(wl->wakes + missing), now_ns);
-  wl->wakes = wl->preempted_ns = 0;
-  wl->sched_ns = now_ns;
-  return each_ns > 0 ? (uint64_t)each_ns : 0;
+  return wl->owed_ns > 0 ? (uint64_t)wl->owed_ns : 0;
+}
+
+/* Divide time evenly among waits, none of which takes more than its length. Returns the most that one has. */
+static uint64_t share_of_each(const uint64_t *len, int n, uint64_t ns)
+{
+  uint64_t each = 0, taken = 0;
+  int i, tries, nlonger = n;
+  for (tries = 0; tries < SHARES_MAX && nlonger && taken < ns; tries++) {
+    each += (ns - taken) / (uint64_t)nlonger;
+    for (taken = 0, nlonger = 0, i = 0; i < n; i++) {
+      taken += len[i] < each ? len[i] : each;
+      nlonger += len[i] > each;
+    }
+    if (nlonger && ns - taken < (uint64_t)nlonger) break;
+  }
+  return each;
 }
 
 /* Time without a processor since the last look that no record tells of: real time less CPU time. The
@@ -321,12 +334,8 @@ static void settle(Event *ev, uint64_t n, uint64_t now_ns)
 static void find_loss(Event *ev, int is_told, uint64_t now_ns)
 {
   WaitLook *wl = waitlook_of(ev);
-  uint64_t runs, missing, ready_ns = ready_since(ev, &runs);
-  wl->owed_ns += (int64_t)ready_ns;
-  learn_ready(wl, (int64_t)ready_ns, runs,
-	      now_ns); /* Preempted or woken up: records do not tell. */
-  wl->wakes = wl->preempted_ns = 0;
-  wl->sched_ns = now_ns;
+  uint64_t missing;
+  read_owed(ev, now_ns);
   missing = runs_missing(wl);
   if (!is_told && wl->has_sched && missing == 0 && thread_ns(ev->tid) != 0) return;
   wl->missed += missing;
@@ -355,16 +364,19 @@ static uint64_t switch_ns(const WaitLook *wl, const WaitSwitch *sw)
 static void take_switches(Event *ev, const WaitSwitch *list, int n, uint64_t now_ns)
 {
   WaitLook *wl = waitlook_of(ev);
-  uint64_t from_ns = wl->begun_ns, each_ns, threshold = waitevent_threshold(&ev->spec);
-  int64_t preempted_ns = 0, wakes = 0;
-  int is_off = wl->is_off, preempted = wl->is_preempted, is_long = 0, i;
+  static uint64_t len[WAITRING_RECORDS]; /* Of waits. */
+  uint64_t from_ns = wl->is_preempted ? wl->begun_ns : wl->told_ns;
+  uint64_t each_ns, threshold = waitevent_threshold(&ev->spec);
+  int64_t preempted_ns = 0;
+  int is_off = wl->is_off, preempted = wl->is_preempted, is_long, wakes = 0, i;
+  is_long = is_off && n && list[0].is_in && switch_ns(wl, list) >= wl->begun_ns + threshold;
   for (i = 0; i < n; i++) {
     uint64_t ns = switch_ns(wl, &list[i]);
     if (list[i].is_in && is_off && preempted) {
       preempted_ns += (int64_t)(ns - from_ns);
     } else if (list[i].is_in && is_off && ns > from_ns) {
-      wakes++;
       is_long |= (ns - from_ns >= threshold);
+      len[wakes++] = ns - from_ns;
     }
     wl->ins += list[i].is_in;
     is_off = !list[i].is_in;
@@ -372,7 +384,8 @@ static void take_switches(Event *ev, const WaitSwitch *list, int n, uint64_t now
     from_ns = ns;
     note_run(wl, &list[i]);
   }
-  each_ns = ready_of_each(ev, wakes, preempted_ns, is_long, now_ns);
+  each_ns = share_of_each(len, wakes,
+			  ready_of_all(ev, wakes, preempted_ns, is_long, now_ns));
   for (i = 0; i < n; i++) {
     uint64_t ns = switch_ns(wl, &list[i]);
     if (!list[i].is_in) wait_begin(wl, ns, list[i].preempt);
@@ -648,6 +661,8 @@ void lj_waitlook_sync(Event *ev)
   int is_gone;
   wl->sched_ns = 0; /* Read it now. */
   now_ns = take_news(ev, mono_ns());
+  if (wl->wakes || wl->preempted_ns) read_owed(ev, now_ns);
+  if (wl->ring.map) take_from_short(wl, wl->owed_ns);
   is_gone = !wl->ring.map && thread_ns(ev->tid) == 0;
   to_ns = is_gone ? wl->looked_ns : now_ns;
   if (!wl->is_off && wl->end_ns) {
@@ -660,13 +675,15 @@ void lj_waitlook_sync(Event *ev)
     sum_add(wl, &wl->ready, rest, wl->told_ns == wl->begun_ns);
     wl->told_ns = to_ns;
     if (!wl->ring.map) wl->owed_ns -= (int64_t)rest; /* The kernel tells it later. */
-  } else if (rest && to_ns - wl->begun_ns < waitevent_threshold(&ev->spec)) {
-    sum_add(wl, &wl->too_short, rest, wl->told_ns == wl->begun_ns);
-    wl->told_ns = to_ns;
   } else if (rest) { /* It makes up for waits before that had too much. */
     ready_ns = wl->ring.map && wl->owed_ns > 0 ? (uint64_t)wl->owed_ns : 0;
     if (ready_ns > rest) ready_ns = rest;
-    append_wait(ev, to_ns, ready_ns);
+    if (to_ns - wl->begun_ns < waitevent_threshold(&ev->spec)) {
+      sum_add(wl, &wl->too_short, rest - ready_ns, wl->told_ns == wl->begun_ns);
+      wl->told_ns = to_ns;
+    } else {
+      append_wait(ev, to_ns, ready_ns);
+    }
     if (ready_ns) sum_add(wl, &wl->ready, ready_ns, 0);
     wl->owed_ns -= (int64_t)ready_ns;
   }
@@ -685,7 +702,7 @@ void lj_waitlook_begin(Event *ev)
   WalkRegs regs;
   WaitPlaceKind place;
   place = lj_waitproc_place(&wl->file, ev->tid, &wl->nr, &regs);
-  wl->looked_ns = wl->summed_ns = wl->sched_ns = wl->mean_since_ns = now_ns;
+  wl->looked_ns = wl->summed_ns = wl->sched_ns = now_ns;
   wl->since_ns = now_ns;
   wl->since_cpu_ns = wl->cpu_ns = thread_ns(ev->tid);
   wl->usual_ns = 2 * waitevent_threshold(&ev->spec);

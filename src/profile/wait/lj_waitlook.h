@@ -55,13 +55,11 @@ typedef struct WaitLook {
     settled_ns; /* All time before is in a wait or in a sum, whatever records say later. */
   uint64_t in_ns;   /* When it last got a processor; 0: not known. */
   uint64_t last_ns; /* So long it ran then. */
-  /* Time that the thread was ready after wake-ups, see ready_of_each. */
+  /* Time that the thread was ready after wake-ups, see ready_of_all. */
   uint64_t sched_ns;    /* When sched was read. */
   int64_t wakes;        /* Since then. */
   int64_t preempted_ns; /* Since then. */
   int64_t owed_ns;      /* What no wait has been reduced by yet. Without records, too. */
-  int64_t mean_ns;      /* Time ready of so many wake-ups, see learn_ready. */
-  uint64_t mean_wakes, mean_since_ns;
   /* Without records, see take_runs. */
   WaitLeft left;       /* At the last look that found a switch. */
   int64_t ended_waits; /* Less those that have been counted. */
