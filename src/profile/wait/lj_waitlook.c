@@ -500,7 +500,10 @@ static uint64_t look_figures(Event *ev)
 {
   WaitLook *wl = waitlook_of(ev);
   uint64_t now_ns, cpu_ns = clocks_read(ev->tid, &now_ns), real_ns, off_ns, runs;
-  if (cpu_ns == 0) return now_ns; /* It has ended. */
+  if (cpu_ns == 0) {
+    if (wl->gone_ns == 0) wl->gone_ns = now_ns;
+    return now_ns;
+  }
   real_ns = now_ns - wl->looked_ns;
   off_ns = cpu_ns - wl->cpu_ns < real_ns ? real_ns - (cpu_ns - wl->cpu_ns) : 0;
   if (cpu_ns == wl->cpu_ns) {
@@ -641,7 +644,7 @@ uint64_t lj_waitlook_look(Event *ev, uint64_t now_ns)
 {
   WaitLook *wl = waitlook_of(ev);
   now_ns = take_news(ev, now_ns);
-  if (wl->is_off && !wl->is_preempted && now_ns > wl->begun_ns) {
+  if (wl->gone_ns == 0 && wl->is_off && !wl->is_preempted && now_ns > wl->begun_ns) {
     if (is_due(ev, now_ns))
       read_stack(ev, now_ns - wl->begun_ns < waitevent_threshold(&ev->spec));
     if (has_part(ev, now_ns)) append_wait(ev, now_ns, 0);
@@ -652,21 +655,20 @@ uint64_t lj_waitlook_look(Event *ev, uint64_t now_ns)
 
 /* A wait that goes on, and has no stack yet, gets none: the caller may be the thread that runs the
 ** VM, and a signal handler may interrupt it. Without records, nobody knows what a thread that has ended did
-** after the last look: if it had no processor then, that time is lost.
+** after the last look, nor when it ended until a look found it gone. On average, that is half of the time
+** between. If it had no processor at the last look, so much is lost.
 */
 void lj_waitlook_sync(Event *ev)
 {
   WaitLook *wl = waitlook_of(ev);
   uint64_t now_ns, to_ns, rest, ready_ns;
-  int is_gone;
   wl->sched_ns = 0; /* Read it now. */
   now_ns = take_news(ev, mono_ns());
   if (wl->wakes || wl->preempted_ns) read_owed(ev, now_ns);
   if (wl->ring.map) take_from_short(wl, wl->owed_ns);
-  is_gone = !wl->ring.map && thread_ns(ev->tid) == 0;
-  to_ns = is_gone ? wl->looked_ns : now_ns;
+  to_ns = wl->gone_ns ? wl->looked_ns : now_ns;
   if (!wl->is_off && wl->end_ns) {
-    if (is_gone) sum_add(wl, &wl->lost, wl->end_ns, 0);
+    if (wl->gone_ns) sum_add(wl, &wl->lost, wl->end_ns, 0);
     else wait_begin(wl, now_ns - wl->end_ns, !sleeps_now(ev));
     wl->end_ns = 0;
   }
@@ -687,8 +689,8 @@ void lj_waitlook_sync(Event *ev)
     if (ready_ns) sum_add(wl, &wl->ready, ready_ns, 0);
     wl->owed_ns -= (int64_t)ready_ns;
   }
-  if (is_gone && wl->is_off) {
-    sum_add(wl, &wl->lost, now_ns - to_ns, 0);
+  if (wl->gone_ns && wl->is_off) {
+    sum_add(wl, &wl->lost, (wl->gone_ns - to_ns) / 2, 0);
     wl->is_off = 0;
   }
   append_sums(ev, now_ns);

@@ -55,6 +55,7 @@ typedef struct WaitLook {
     settled_ns; /* All time before is in a wait or in a sum, whatever records say later. */
   uint64_t in_ns;   /* When it last got a processor; 0: not known. */
   uint64_t last_ns; /* So long it ran then. */
+  uint64_t gone_ns; /* A look found that the thread had ended, without records; or 0. */
   /* Time that the thread was ready after wake-ups, see ready_of_all. */
   uint64_t sched_ns;    /* When sched was read. */
   int64_t wakes;        /* Since then. */
