@@ -109,6 +109,12 @@ refused("GET /%zz HTTP/1.1\r\n" .. LOCAL .. "\r\n", 400, "expected a path, got '
 refused("GET /?seconds=%1 HTTP/1.1\r\n" .. LOCAL .. "\r\n", 400, "the query has a wrong %: 'seconds=%1'")
 refused("GET /?" .. ("a&"):rep(33) .. " HTTP/1.1\r\n" .. LOCAL .. "\r\n", 400, "the query has more than 32 parameters")
 refused("GET /?seconds=x HTTP/1.1\r\n" .. LOCAL .. "\r\n", 400, "seconds=x: expected a number")
+refused("GET /?evnt=x HTTP/1.1\r\n" .. LOCAL .. "\r\n", 400, "unknown parameter 'evnt'; did you mean 'event'?")
+refused("GET /debug/pprof/profile?second=1 HTTP/1.1\r\n" .. LOCAL .. "\r\n", 400,
+	"unknown parameter 'second'; did you mean 'seconds'?")
+refused("GET /debug/pprof/heap?event=x HTTP/1.1\r\n" .. LOCAL .. "\r\n", 400,
+	"unknown parameter 'event'; expected seconds, debug, gc")
+refused("GET /debug/pprof/cmdline?%1b%0a=1 HTTP/1.1\r\n" .. LOCAL .. "\r\n", 400, "unknown parameter '")
 refused("GET / HTTP/1.1\r\n" .. LOCAL .. "Content-Length: 3\r\n\r\nabc", 413, "expected a request without a body")
 refused("GET / HTTP/1.1\r\n" .. LOCAL .. "Transfer-Encoding: chunked\r\n\r\n", 413, "expected a request without a body")
 refused("GET / HTTP/1.1\r\n" .. LOCAL .. "X: " .. ("x"):rep(9000) .. "\r\n\r\n", 431, "the header has more than 8192 bytes")
@@ -122,7 +128,7 @@ t.equal(status_of("GET / HTTP/1.0\r\n\r\n"), 200, "HTTP/1.0")
 t.equal(status_of("GET / HTTP/1.1\n" .. "Host: localhost\n\n"), 200, "lines without a carriage return")
 t.equal(status_of("GET / HTTP/1.1\r\n" .. LOCAL .. "Content-Length: 0\r\n\r\n"), 200, "no body")
 t.equal(status_of("GET http://127.0.0.1/ HTTP/1.1\r\n" .. LOCAL .. "\r\n"), 200, "the address as a path")
-t.equal(status_of("GET /flame?x=%41+b&seconds= HTTP/1.1\r\n" .. LOCAL .. "\r\n"), 200, "parameters that nobody knows")
+t.equal(status_of("GET /flame?gc=1&debug=0&seconds= HTTP/1.1\r\n" .. LOCAL .. "\r\n"), 200, "parameters of Go")
 do	-- HEAD
   local status, head, body = client.ask(port, "HEAD /debug/pprof/ HTTP/1.1\r\n" .. LOCAL .. "\r\n")
   t.equal(status, 200, "HEAD: status")

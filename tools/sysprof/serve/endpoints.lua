@@ -8,6 +8,7 @@ local http = require("sysprof.serve.http")
 local limits = require("sysprof.base.limits")
 local pages = require("sysprof.serve.pages")
 local profiles = require("sysprof.serve.profiles")
+local suggest = require("sysprof.base.suggest")
 
 local SECONDS_MAX = limits.QUERY_SECONDS
 local TEXT = "text/plain; charset=utf-8"
@@ -22,6 +23,9 @@ local RECORDED = {
   flame = { clocks = "cpu", seconds = 10, takes_event = true, format = "flamegraph" },
 }
 
+-- Parameters of each path. Those of Go's pprof may stand where they change nothing. "event" may not.
+local PARAMETERS = { "seconds", "debug", "gc", "event" }
+
 local endpoints = {}
 
 local function refusal(status, sentence)
@@ -35,6 +39,22 @@ local function seconds_of(query, default)
   local n = #s < 10 and s:find("^[%d.]+$") and tonumber(s)
   if n and n >= 0.01 and n <= SECONDS_MAX then return n end
   return nil, limits.sentence("QUERY_SECONDS", http.shown(s))
+end
+
+-- Returns a sentence on a parameter that the path does not know, or nil. takes_event: whether it knows "event".
+local function unknown_of(query, takes_event)
+  local known, names = {}, {}
+  for i = 1, takes_event and #PARAMETERS or #PARAMETERS - 1 do
+    names[i], known[PARAMETERS[i]] = PARAMETERS[i], true
+  end
+  local unknown
+  for name in pairs(query) do
+    if not known[name] and (not unknown or name < unknown) then unknown = name end
+  end
+  if not unknown then return nil end
+  local nearest = suggest.nearest(unknown, names)
+  return ("unknown parameter '%s'; %s"):format(http.shown(unknown),
+    nearest and ("did you mean '%s'?"):format(nearest) or "expected " .. table.concat(names, ", "))
 end
 
 -- Returns what is to be recorded and shown; or nil and a sentence.
@@ -83,9 +103,12 @@ function endpoints.new(what)
   return function(request)
     local path, query, prefix = request.path, request.query, request.prefix or ""
     local name = path:match("^/debug/pprof/(%l+)$")
+    local is_flame = path == "/flame" or path == "/" and not is_live
+    local unknown = unknown_of(query, is_flame or name == "profile")
+    if unknown then return refusal(400, unknown) end
     if path == "/" and is_live then
       return { type = HTML, job = function(write) return profiles.start_page(write, what.open, prefix) end }
-    elseif path == "/" or path == "/flame" then
+    elseif is_flame then
       return profile("flame", query)
     elseif path == "/debug/pprof/" or path == "/debug/pprof" then
       return { status = 200, type = HTML, body = pages.index(is_live, prefix) }
