@@ -1,6 +1,7 @@
 -- luajit-sysprof's verbs: words that people type, default files, outputs that lose nothing.
 -- TIMEOUT: 300
 
+local pty = require("pty")
 local t = require("tools_test")
 local B = require("stream_builder")
 local G = require("sysprof.grammar")
@@ -119,6 +120,16 @@ says("report -o c.bin a.bin", 2, "'c.bin' is a name for a profile; expected .htm
 says("annotate --no-lua a.bin", 2, "annotate needs the Lua frames that --no-lua leaves out")
 says("report --by=lines a.bin", 2, "got 'lines'; did you mean 'line'?")
 says("run luajit short.lua", 1, "'luajit-sysprof run short.lua'")
+-- A terminal gets no bytes that it cannot show; a pipe does.
+for _, case in ipairs { { { "export", "--format=pprof", "verbs/a.bin" }, "pprof", ".pb.gz" },
+			{ { "merge", "-o", "-", "verbs/a.bin" }, "a profile", ".bin" } } do
+  local what = table.concat(case[1], " ")
+  local tty = pty.start({ t.luajit, t.source .. "/tools/luajit-sysprof.lua", unpack(case[1]) }, 200, 24)
+  t.ok(tty.expect(("cannot write %s to a terminal: it is binary; expected -o FILE%s or a pipe"):format(case[2], case[3])),
+       what .. ": " .. tty.output)
+  t.equal(tty.finish(), 1, what .. ": status")
+end
+t.equal(prints("export --format=pprof a.bin", "\31\139"):sub(1, 2), "\31\139", "pprof in a pipe")
 says("export a.bin", 2, "expected --format=FORMAT, or -o FILE with an ending such as .pb.gz")
 says("diff a.bin", 2, "expected two profiles, BASE and FILE, got 1")
 says("merge a.bin", 2, "expected -o FILE.bin")

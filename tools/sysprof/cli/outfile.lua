@@ -10,6 +10,7 @@
 ----------------------------------------------------------------------------
 
 local bit = require("bit")
+local endings = require("sysprof.cli.endings")
 local ffi = require("ffi")
 local files = require("sysprof.base.files")
 local limits = require("sysprof.base.limits")
@@ -43,10 +44,13 @@ local LOOK_SECONDS = 0.05	-- Between two looks for a pipe's reader.
 local HEAD = 4096		-- Bytes that show who wrote a file.
 local BLOCK = 2^16		-- Bytes that are written at once.
 local ROOT = 0
+local STDOUT = 1
 local LINKS = 40	-- As the kernel follows.
 
 local MARK = "sysprof for LuaJIT"	-- In the head of all formats that have a place for it.
 local OLD = ".old"
+
+local IS_BINARY = { bin = true, pprof = true }
 
 local outfile = {}
 
@@ -117,9 +121,19 @@ local function resolve(path)
   return nil, "too many links"
 end
 
+-- Returns why standard output takes no file of this format, or nil.
+local function wrong_terminal(format)
+  if not IS_BINARY[format] or C.isatty(STDOUT) == 0 then return nil end
+  return ("cannot write %s to a terminal: it is binary; expected -o FILE%s or a pipe")
+	 :format(format == "bin" and "a profile" or format, endings.of(format))
+end
+
 -- Checks a path before any work is done. Returns true, or nil and a message.
 function outfile.check(path, format, force)
-  if not path or path == "-" then return true end
+  if not path or path == "-" then
+    local wrong = wrong_terminal(format)
+    return not wrong or nil, wrong
+  end
   local resolved, place = resolve(path)
   if not resolved then return nil, ("cannot write %s: %s"):format(path, place) end
   local st = place >= 0 and files.stat_of(place)
