@@ -133,6 +133,10 @@ end
 t.equal(table.concat(ages, ", "), "4-7 cycles, 4-7 cycles, 4-7 cycles, 2-3 cycles", "ages")
 t.contains(render(p, "top"), "\nlive: the rest     ", "report: the rest")
 
+-- What is left is an estimate: it may be more than the VM holds.
+p = sized({ { FIRST + G.SPF_EVENT_HELD, 1000 } }, 20000)
+t.contains(render(p, "top"), "\nlive: the rest     about 0 B, standard error ", "an estimate above what the VM holds")
+
 -- Nothing left has a sample: that bounds the bytes, and is no exact 0.
 local HELD = FIRST + G.SPF_EVENT_HELD
 local NO_SAMPLES, SURE = "no samples: up to %s; one in 1000 B asked", " with 95 % confidence"

@@ -53,7 +53,7 @@ local CASES = {
     script = "3,000 page-faults", script_large = "3,000,000 page-faults",
     wrong = "the event 'page-faults' counts occurrences, use --weight=event" },
   { args = { "alloc", G.SPF_UNIT_BYTES, 524288, 98304, 1572864 },
-    event = "3 samples, 1.7 MiB of 3.4 MiB (50.0%) counted; one in 512 KiB asked, one in 1.1 MiB got",
+    event = "3 samples, 1.7 MiB of 3.4 MiB (50.0%) estimated; one in 512 KiB asked, one in 1.1 MiB got",
     shown = "1.7 MiB, 3 samples", column = "", texts = { "192 KiB", "1.5 MiB", "1.7 MiB" },
     amount = "1.5 MiB", pprof = "alloc/bytes", scale = 1, period = "alloc/bytes 524288",
     speedscope = "bytes", json = "bytes", script = "1.5 MiB", script_large = "1.5 GiB",

@@ -73,7 +73,7 @@ local by_number = {
   [G.SPF_UNIT_BYTES] = {
     name = "bytes", weight = "bytes", varies = true, measures = "counts bytes",
     text = bytes, total = bytes,
-    of = " counted", period = bytes, mean = bytes,
+    of = " estimated", period = bytes, mean = bytes,
     pprof = "bytes", pprof_scale = 1, pprof_suffix = "_space", speedscope = "bytes",
   },
   [G.SPF_UNIT_NS] = {

@@ -38,11 +38,15 @@ function memory.left_text(e, whole)
   return s
 end
 
+-- Returns a difference of two sums that were not measured together, as a text: memory is never less than nothing.
+local function rest_of(unit, v)
+  return v < 0 and "about 0 B" or unit.total(v)
+end
+
 -- Returns what the VM holds from before the start, as a text.
 local function rest_text(e, held)
   local unit, err, most, how = units.of(e.unit), events.left_error(e), memory.unseen(e, held)
-  local rest = held - e.weight
-  local s = (rest < 0 and "-" or "") .. unit.total(math.abs(rest))
+  local s = rest_of(unit, held - e.weight)
   if err then return ("%s, standard error %s"):format(s, unit.total(err)) end
   return most and ("%s to %s%s"):format(unit.total(held - most), s, how) or s
 end
@@ -84,8 +88,7 @@ function memory.add_places(list, profile, all_events)
   local own = math.max(held, mapped)	-- A host may have an allocator of its own.
   if mapped > 0 then add("free in VM", bytes(own - held)) end
   add("machine code", bytes(code))
-  local rest = resident - own - code
-  add("others", ("%s%s: malloc of C code, libraries, stacks"):format(rest < 0 and "-" or "", bytes(math.abs(rest))))
+  add("others", rest_of(units.of(G.SPF_UNIT_BYTES), resident - own - code) .. ": malloc of C code, libraries, stacks")
 end
 
 -- Returns when the collector has run, as a text; nil if that is not known.
