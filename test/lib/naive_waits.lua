@@ -222,7 +222,8 @@ local function beside_text(besides)
     return a < b
   end)
   if #texts == 0 then return "" end
-  return "  " .. texts[1] .. (#texts > 1 and ("  (and %d more)"):format(#texts - 1) or "")
+  local others = #texts == 2 and "  (and 1 more kind of wait)" or ("  (and %d more kinds of wait)"):format(#texts - 1)
+  return "  " .. texts[1] .. (#texts > 1 and others or "")
 end
 
 -- Checks a number in a table that is known up to two bounds.

@@ -383,7 +383,7 @@ waits: without Lua 0.040 s, 1 wait
 waits: unknown     0.038 s, 13 waits
 ]]
 local function head_of(by) return "    total ms  total%      waits   longest ms  " .. by .. "\n" end
-local F_ROW = "      15.000    63.8          4        7.000  f (a.lua:11)  fetch  [waiting: read]  (and 1 more)\n"
+local F_ROW = "      15.000    63.8          4        7.000  f (a.lua:11)  fetch  [waiting: read]  (and 1 more kind of wait)\n"
 local G_ROW = "       7.000    29.8          2        4.000  g (a.lua:21)  nap  [waiting: nanosleep]\n"
 local PCALL_ROW = "       1.500     6.4          1        1.500  pcall  [waiting: futex]\n"
 
@@ -401,14 +401,14 @@ t.equal(select(2, table_of(render(stream, "top", { lines = true, limit = 1 }))),
 	head_of("line") .. F_ROW .. "         ... 2 more lines (--limit=0 shows all)\n", "limit")
 t.equal(select(2, table_of(render(stream, "top", { lines = true, weight = "waits" }))), [[
        total  total%      waits   longest ms  line
-           4    57.1          4        7.000  f (a.lua:11)  fetch  [waiting: read]  (and 1 more)
+           4    57.1          4        7.000  f (a.lua:11)  fetch  [waiting: read]  (and 1 more kind of wait)
            2    28.6          2        4.000  g (a.lua:21)  nap  [waiting: nanosleep]
            1    14.3          1        1.500  pcall  [waiting: futex]
 ]], "weights are waits")
 t.equal(table_of(render(stream, "top", { lines = true, weight = "waits" })), LINES .. "shown              7 waits, 7 samples\n",
 	"head, weights are waits")
 t.equal(select(2, table_of(render(stream, "top", { lines = true, weight = "samples" }))):gsub("[^\n]*\n", "", 1), [[
-           4    57.1          4        7.000  f (a.lua:11)  fetch  [waiting: read]  (and 1 more)
+           4    57.1          4        7.000  f (a.lua:11)  fetch  [waiting: read]  (and 1 more kind of wait)
            2    28.6          2        4.000  g (a.lua:21)  nap  [waiting: nanosleep]
            1    14.3          1        1.500  pcall  [waiting: futex]
 ]], "weights are samples")
@@ -425,9 +425,9 @@ t.equal(rows, head_of("line") .. "       7.000    82.4          2        4.000  
 
 -- Nothing is cut off a stack's kind and wait by what a view leaves out.
 t.equal(select(2, table_of(render(stream, "top", { lines = true, depth = 2, include = { "f (" } }))),
-	head_of("line") .. "      15.000   100.0          4        7.000  f (a.lua:11)  [waiting: read]  (and 1 more)\n", "--depth")
+	head_of("line") .. "      15.000   100.0          4        7.000  f (a.lua:11)  [waiting: read]  (and 1 more kind of wait)\n", "--depth")
 t.equal(select(2, table_of(render(stream, "top", { no_lua = true, include = { "fetch" } }))),
-	head_of("function") .. "      15.000   100.0          4        7.000  main  fetch  [waiting: read]  (and 1 more)\n", "--no-lua")
+	head_of("function") .. "      15.000   100.0          4        7.000  main  fetch  [waiting: read]  (and 1 more kind of wait)\n", "--no-lua")
 t.equal(select(2, table_of(render(stream, "top", { no_host = true, include = { "g (" } }))),
 	head_of("function") .. "       7.000   100.0          2        4.000  g (a.lua:20)  nap  [waiting: nanosleep]\n", "--no-host")
 t.equal(select(2, table_of(render(stream, "top", { root = "nap" }))),
@@ -439,7 +439,7 @@ t.equal(select(2, table_of(render(stream, "top", { states = { G.SPF_VMST_GC } })
 local b, stacks = new_stream()
 stacks:wait("main > lua f > called y > [read]", 5):wait("main > lua f > called x > [read]", 5):wait("main > lua f > [read]", 4)
 t.equal(select(2, table_of(render(b:finish(), "top", {}))),
-	head_of("function") .. "      14.000   100.0          3        5.000  f (a.lua:10)  x  [waiting: read]  (and 2 more)\n", "ties")
+	head_of("function") .. "      14.000   100.0          3        5.000  f (a.lua:10)  x  [waiting: read]  (and 2 more kinds of wait)\n", "ties")
 b, stacks = new_stream()
 stacks:wait("main > lua y > [read]", 5):wait("main > lua x > [fault]", 5)
 t.equal(select(2, table_of(render(b:finish(), "top", {}))), head_of("function") ..

@@ -97,7 +97,8 @@ local function beside_text(row)
     others = others + 1
   end
   if not best then return "" end
-  return "  " .. best .. (others > 0 and ("  (and %d more)"):format(others) or "")
+  local shown = others > 0 and ("  (and %d more %s of wait)"):format(others, others == 1 and "kind" or "kinds") or ""
+  return "  " .. best .. shown
 end
 
 -- Returns lines { label, text } about all waits of a view: idle, blocking and so on.
