@@ -49,6 +49,9 @@ do
   s:lfunc(1, 1, "@x", "main"):stack(1, { F.cbound, F.lfunc(1) }):stack(2, { F.work(G.SPF_WORK_OTHERS) })
   s:stack(3, { F.work(G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_NO_TICK) })
   s:sample(1, 0, 9, 0, 10000, 0, {}):sample(2, 0, 1, 0, 3000, 0, {}):sample(3, 0, 1, 0, 3000, 0, {})
+  local unplaced = require("sysprof.show.headline").unplaced(assert(require("sysprof.reader").parse_string(s:finish())))
+  t.equal(unplaced, "3.1% of cpu has no place: [threads not sampled], " ..
+	  "3.1% of cpu has no place: [stack unknown: no tick came]", "what has no place")
   t.equal(t.render(s:finish()), "[stack unknown: no tick came] 3000\n[threads not sampled] 3000\nmain (x:1) 90000\n",
 	  "what has no place counts together")
   t.equal(compare("folded", {}, all, short), "[threads not sampled] 60000 0\nmain (x:1) 40000 100000\n", "weighed alike")

@@ -100,8 +100,8 @@ function headline.unplaced(profile)
     for _, unplaced in ipairs(UNPLACED) do
       local share = (sums[unplaced[1]] or 0) / e.weight
       if share >= UNPLACED_SHARE then
-	parts[#parts + 1] = ("%.1f%% of %s is %s, whose places are unknown"):format(100 * share, text.clean(e.name),
-										   work.name(unplaced[1], unplaced[2]))
+	parts[#parts + 1] = ("%.1f%% of %s has no place: %s"):format(100 * share, text.clean(e.name),
+								    work.name(unplaced[1], unplaced[2]))
       end
     end
   end
