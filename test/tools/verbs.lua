@@ -360,8 +360,8 @@ for _, case in ipairs { { 1000, 9, 9000, 9000 }, { 5000, 9, 9000, 9000 }, { 1000
   t.ok(said:find(case[2] > 0 and "these are few samples" or "no samples: cpu") and not said:find("takes more"),
        "no remedy: " .. said)
 end
-t.contains(advised(100, 9, 90000, 900000), "no CPU for 0.8 of 0.9 s; --event=wall shows why", "it waits")
-t.contains(advised(100, 9, 90000, 900000, nil, ",offcpu"), "; 'report --event=offcpu' shows why", "its waits are there")
+t.contains(advised(100, 9, 90000, 900000), "waited or had no processor for 0.8 of 0.9 s; --event=wall shows which", "it waits")
+t.contains(advised(100, 9, 90000, 900000, nil, ",offcpu"), "; 'report --event=offcpu' shows which", "its waits are there")
 _, said = prints("run -F 1000 --no-lua -o c.txt short.lua", "")
 t.contains(said, "hottest C functions:\n", "--no-lua")
 t.ok(not said:find("Lua function", 1, true) and not said:find("Lua line", 1, true), "--no-lua: no Lua functions: " .. said)

@@ -53,7 +53,7 @@ local function advice(profile, opt)
   if is_cpu and real and real > QUIET_SECONDS and cpu and cpu < IDLE * real then
     local who = headline.processes(profile) > 1 and "processes" or opt.programs and "program" or "script"
     local waits = events.of_waits(profile)
-    return ("the %s used no CPU for %.1f of %.1f s; %s shows why"):format(who, real - cpu, real,
+    return ("the %s waited or had no processor for %.1f of %.1f s; %s shows which"):format(who, real - cpu, real,
       waits and ("'report --event=%s'"):format(text.clean(waits)) or "--event=wall")
   elseif samples == 0 then
     local hint = is_cpu and not headline.forked(profile) and more_text(profile, e, cpu) or ""
