@@ -182,6 +182,25 @@ t.equal(number, "1", "the number of the VM in " .. files())
 t.ok(time and tonumber(time) >= before - 1 and tonumber(time) <= os.time() + 1,
      "the time in " .. files())
 
+-- Endings of other formats: the file is a profile, and a sentence says so, once.
+local endings = t.read_file(t.source .. "/tools/sysprof/cli/endings.lua"):match("\nlocal ENDINGS = (%b{})")
+for ending, format in endings:gmatch('{ "(%.[%w.]+)", "(%l+)" }') do
+  fresh()
+  local _, _, _, said = run("path=a" .. ending, "")
+  t.equal(files(), "a" .. ending .. "\n", ending .. ": its file")
+  parse("a" .. ending)
+  if format == "bin" then
+    t.equal(said, "", ending .. ": nothing to say")
+  else
+    local last = ending:match("%.pb%.gz$") or ending:match("%.%l+$")
+    t.equal(said, ("LUAJIT_SYSPROF='path=a%s': the file is a profile, whatever its ending '%s'; name it .bin; then " ..
+      "'luajit-sysprof flame FILE.bin -o FILE%s' writes that format\n"):format(ending, last, last), ending .. ": a sentence")
+  end
+end
+
+fresh()
+t.equal(select(4, run("mode=D,path=a.svg", "")), "", "no file, nothing to say")
+
 -- More VMs in a process: made by the host through the C API.
 local HOST = [[
 ffi.cdef "typedef struct lua_State lua_State; lua_State *luaL_newstate(void);\

@@ -326,6 +326,37 @@ static void say_hints(lua_State *L, const char *value)
   for (i = 0; i < n; i++) say_of_vm(value, hint[i].fact, hint[i].so);
 }
 
+/* Endings by which the commands choose another format: ENDINGS of tools/sysprof/cli/endings.lua. */
+static const char *const other_formats[] = { ".html",  ".svg",  ".txt",       ".folded",
+					     ".pb.gz", ".json", ".collapsed", ".pprof",
+					     ".tree",  NULL };
+
+/* Say once that the file is a profile if its name has the ending of another format. */
+static void say_ending(lua_State *L, const char *value)
+{
+  static int said;
+  const char *path;
+  char fact[80], so[120];
+  size_t len, n;
+  int i;
+  lua_getfield(L, OPTIONS, "path");
+  lua_getfield(L, OPTIONS, "told"); /* Not set if there is no file. */
+  path = lua_toboolean(L, -1) ? lua_tostring(L, -2) : "";
+  len = strlen(path);
+  for (i = 0; other_formats[i]; i++) {
+    n = strlen(other_formats[i]);
+    if (len <= n || strcmp(path + len - n, other_formats[i]) != 0) continue;
+    snprintf(fact, sizeof(fact), "the file is a profile, whatever its ending '%s'",
+	     other_formats[i]);
+    snprintf(
+      so, sizeof(so),
+      "name it .bin; then 'luajit-sysprof flame FILE.bin -o FILE%s' writes that format",
+      other_formats[i]);
+    if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED)) say_of_vm(value, fact, so);
+    return;
+  }
+}
+
 /* Start a profile with the options of the table. */
 static int start_now(lua_State *L, const EnvStart *e)
 {
@@ -336,6 +367,7 @@ static int start_now(lua_State *L, const EnvStart *e)
   lua_call(L, 1, 2);
   if (!lua_toboolean(L, -2)) return say_vm(e->value, lua_tostring(L, -1));
   say_hints(L, e->value);
+  say_ending(L, e->value);
   say_blocked(L, e->value);
   return 0;
 }
@@ -385,6 +417,7 @@ static int start_controlled(lua_State *L, const EnvStart *e, const EnvControl *e
     return say_vm(e->value, lua_tostring(L, -1));
   }
   if (!paused && (errmsg = lj_control_start(L)) != NULL) return say_vm(e->value, errmsg);
+  say_ending(L, e->value);
   say_blocked(L, e->value);
   return 0;
 }
