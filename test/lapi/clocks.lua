@@ -80,7 +80,7 @@ end
 -- Names and forms that nothing has.
 for clock, part in pairs({
   [""] = "expected names of clocks", ["CPU"] = "CPU", ["monotonic"] = "monotonic", ["cpu,"] = "empty",
-  [",cpu"] = "empty", ["cpu,cpu"] = "twice", ["cpu,nothing"] = "nothing",
+  [",cpu"] = "empty", ["cpu,cpu/period=500000/"] = "twice", ["cpu,nothing"] = "nothing",
   ["cpu:u"] = "modifier", ["page-faults:x"] = "'x'", ["page-faults/period=0/"] = "period",
   ["page-faults/period=x/"] = "period", ["page-faults/period=5"] = "period",
   ["rXYZ"] = "rXYZ", ["cpu,wall-signal,page-faults,r1,r2,r3,r4,r5,r6,r7,r8,r9,ra,rb,rc,rd,re"] = "more than",

@@ -17,7 +17,7 @@ local wrong = {
   { "alloc/period=10", BYTES }, { "alloc/period=/", BYTES }, { "alloc/period/", BYTES },
   { "alloc/", BYTES }, { "alloc:u", BYTES }, { "alloc/size=1/", BYTES },
   { "alloc/period=1/x", BYTES },
-  { "alloc+alloc", "'alloc' twice" }, { "cpu+alloc+alloc/period=1/", "'alloc' twice" },
+  { "cpu+alloc+alloc/period=1/", "'alloc' twice" },
   { "allocs", "'allocs' is not a clock or event (did you mean 'alloc'?); choose wall, alloc, offcpu, coroutine-wait, cpu, " },
   { "live", "'live' is recorded by 'alloc'; choose alloc" }, { "lives", "'lives' is not a clock" },
   { "allo", "'allo' is not a clock or event" },

@@ -13,7 +13,6 @@ local wrong = {
   { "coroutine-wait/", FORM }, { "coroutine-wait:u", FORM }, { "coroutine-wait:u/threshold=5/", FORM },
   { "coroutine-wait/threshold=5/x", FORM }, { "coroutine-wait/threshold=5//", FORM },
   { "coroutine-wait/threshold =5/", FORM }, { "coroutine-wait/" .. ("x"):rep(300), FORM },
-  { "coroutine-wait,coroutine-wait", "'coroutine-wait' twice" },
   { "coroutine-wait,coroutine-wait/threshold=5/", "'coroutine-wait' twice" },
   { "coroutine-waits", "'coroutine-waits' is not a clock or event" },
   { "coroutine-wai", "'coroutine-wai' is not a clock or event" },

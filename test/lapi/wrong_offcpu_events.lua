@@ -11,7 +11,7 @@ local wrong = {
   { "offcpu/threshold=-1/", FORM }, { "offcpu/threshold=2ms/", FORM }, { "offcpu/threshold=/", FORM },
   { "offcpu/threshold=2000000", FORM }, { "offcpu/period=2000000/", FORM }, { "offcpu/", FORM },
   { "offcpu:u", FORM }, { "offcpu/threshold=2000000/x", FORM },
-  { "offcpu,offcpu", "'offcpu' twice" },
+  { "offcpu,offcpu/threshold=2000000/", "'offcpu' twice" },
   { "offcpus", "'offcpus' is not a clock or event" }, { "offcp", "'offcp' is not a clock or event" },
 }
 for _, case in ipairs(wrong) do t.refuses_clock(case[1], case[2]) end

@@ -142,7 +142,7 @@ local function refused(path, status, sentence)
 end
 
 refused("/debug/pprof/profile?event=no_event&seconds=1", 400, ("process %d (app.lua): 'no_event' is not a clock or event"):format(app))
-refused("/flame?event=cpu,cpu&seconds=1", 400, ("process %d (app.lua): the list of clocks has 'cpu' twice"):format(app))
+refused("/flame?event=cpu,cpu/period=500000/&seconds=1", 400, ("process %d (app.lua): the list of clocks has 'cpu' twice"):format(app))
 refused("/debug/pprof/profile?event=a%0astop", 400, "expected a list of events, such as cpu,alloc")
 for _, seconds in ipairs { "0", "-1", "x", "3601", "1e3", "99999999999", "%31%00" } do
   refused("/debug/pprof/profile?seconds=" .. seconds, 400, "expected a number from 0.01 to 3600")

@@ -165,8 +165,18 @@ static void lists(void)
     "cpu,wall-signal,ctimer,itimer,task-clock,page-faults,cycles,branches,r1,r2,r3,r4,r5,r6,"
     "r7,r8,r9",
     "has more than 16");
-  is_wrong("cpu,wall-signal,cpu", "'cpu' twice");
-  is_wrong("cycles,cpu-cycles", "'cycles' twice");
+  CHECK_EQ(parse("cpu,wall-signal,cpu"), 2);
+  CHECK_EQ(parse("cycles,cpu-cycles"), 1);
+  CHECK_EQ(parse("cpu,alloc,wall"), 3); /* A union: 'wall' is 'cpu' and 'offcpu'. */
+  CHECK(specs[0].sum && !specs[1].sum && specs[2].sum == specs[0].sum);
+  CHECK_EQ(parse("wall,offcpu,wall,cpu"), 2);
+  CHECK(specs[0].sum && specs[1].sum == specs[0].sum);
+  CHECK_EQ(parse("cpu,offcpu"), 2);
+  CHECK(!specs[0].sum && !specs[1].sum);
+  is_wrong("cpu,cpu/period=500000/", "'cpu' twice, with different modifiers");
+  is_wrong("alloc,alloc/period=500/", "'alloc' twice, with different modifiers");
+  is_wrong("offcpu/threshold=5000000/,wall",
+	   "'offcpu' twice, with different modifiers: 'wall' is 'cpu' and 'offcpu'");
   CHECK_EQ(parse("cycles:u,cycles:k"), 2);
   is_wrong("", "empty name");
   is_wrong("cpu,", "empty name");

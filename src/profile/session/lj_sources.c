@@ -93,8 +93,15 @@ typedef struct SpecList {
   char *errmsg;
 } SpecList;
 
-/* Append the spec of an item. sum: see EventSpec. Returns 0, and one sentence in errmsg, if it is
-** wrong.
+/* Do two specs sample the same event in the same way? */
+static int spec_isequal(const EventSpec *a, const EventSpec *b)
+{
+  return a->ops == b->ops && a->period == b->period &&
+	 memcmp(&a->own, &b->own, sizeof(a->own)) == 0;
+}
+
+/* Append the spec of an item. An equal one stands for both. sum: see EventSpec. Returns 0, and one
+** sentence in errmsg, if it is wrong.
 */
 static int list_add(SpecList *to, const char *item, size_t len, const char *sum)
 {
@@ -107,13 +114,18 @@ static int list_add(SpecList *to, const char *item, size_t len, const char *sum)
   }
   if (!item_parse(item, len, to->by, spec, to->errmsg)) return 0;
   spec->sum = sum;
-  for (i = 0; i < to->n; i++)
-    if (strcmp(to->specs[i].name, spec->name) == 0) {
-      snprintf(to->errmsg, EVENT_ERRMSG_MAX, "the list of clocks has '%s' twice%s",
-	       spec->name,
-	       sum || to->specs[i].sum ? ": '" SUM_NAME "' is 'cpu' and 'offcpu'" : "");
-      return 0;
+  for (i = 0; i < to->n; i++) {
+    EventSpec *other = &to->specs[i];
+    if (strcmp(other->name, spec->name) != 0) continue;
+    if (spec_isequal(other, spec)) {
+      if (sum) other->sum = sum;
+      return 1;
     }
+    snprintf(to->errmsg, EVENT_ERRMSG_MAX,
+	     "the list of clocks has '%s' twice, with different modifiers%s", spec->name,
+	     sum || other->sum ? ": '" SUM_NAME "' is 'cpu' and 'offcpu'" : "");
+    return 0;
+  }
   to->n++;
   return 1;
 }
