@@ -41,6 +41,20 @@ local function naps() ffi.C.sleep(1000) return 1 end
 up()
 naps()
 ]])
+-- Computes after each nap, which is longer than the recording.
+local napper = start("napper.lua", [[
+jit.off()
+local ffi = require("ffi")
+ffi.cdef "int usleep(unsigned);"
+local function pause() ffi.C.usleep(600000) return 1 end
+up()
+while true do
+  io.open("nap", "w"):close()
+  pause()
+  local computes = os.clock() + 0.3
+  repeat until os.clock() > computes
+end
+]])
 local scheduler = start("scheduler.lua", [[
 jit.off()
 local function waits(n) while true do coroutine.yield(n) end end
@@ -67,6 +81,16 @@ do
   t.ok(out:find("never_left.*main chunk %(loop%.lua:4%).*_start"), "a loop: innermost first: " .. out)
   t.contains(out, ("coroutines unknown: the VM came to no Lua code outside of compiled code: thread %d stays in " ..
 		   "compiled code\n"):format(loop), "a loop: why there are no coroutines")
+end
+do
+  local out
+  for _ = 1, 10 do	-- From the beginning of a nap on, its end is the first moment that has names.
+    os.remove("nap")
+    t.wait_until("a nap", function() return io.open("nap") end)
+    out = dump(napper)
+    if out:find("pause (napper.lua:4)", 1, true) then break end
+  end
+  t.contains(out, "\n    pause (napper.lua:4)\n", "a napper: the name of what naps")
 end
 do
   local out = dump_until(sleeper, "waiting: clock_nanosleep, for at least ")

@@ -23,9 +23,9 @@ local threadstacks = require("sysprof.show.threadstacks")
 local SECONDS = 0.2		-- Of the recording.
 local HELPER = "sysprof"	-- Name of the profiler's own thread.
 
--- A scheduler may only have short waits.
+-- A scheduler may only have short waits. The names of functions may take as long as the coroutines.
 local RECORDING = { clocks = "wall/threshold=100000/", interval_ns = 5000000, duration_ns = SECONDS * 1e9,
-		    threads = "all", names_ms = 200 }
+		    threads = "all", names_ms = 900 - SECONDS * 1e3 }
 
 -- -- The command line ------------------------------------------------------
 
