@@ -24,6 +24,7 @@
 #include "profile/control/lj_ctlslot.h"
 #include "profile/live/lj_livecalls.h"
 #include "profile/output/lj_streamfile.h"
+#include "profile/session/lj_registry.h"
 #include "profile/session/lj_sources.h"
 
 #define ANSWER_MS   900  /* From a request to its answer, though a VM has not started. */
@@ -45,6 +46,8 @@ typedef struct RecordedVm {
   int state;   /* VmState. Set by the thread that ends the profile. */
   int is_late; /* The events of the VM wait for its safe point. */
   StreamFile *file;
+  int has_left;     /* The profile ended before the recording: */
+  uint64_t left_ns; /* CPU time of its thread then; 0: unknown. */
 } RecordedVm;
 
 /* The recording of a client. A process has one at a time: a VM has one profile. */
@@ -62,6 +65,7 @@ static struct {
   RecordedVm vm[CONTROLS_MAX];
   RecordedVm *all;              /* VM whose profile has all threads, except */
   int others[CONTROLS_MAX + 1]; /* those of the other ones; then 0. */
+  uint64_t free_ns;             /* lj_vmprofile_takeover's from_ns, if that VM has left. */
   LiveAnswer last;              /* The last answer so far. */
 } rec;
 
@@ -83,6 +87,20 @@ static void note(const RecordedVm *rv, const char *key, const char *text)
   lj_livemsg_text(&rec.last, key, line);
 }
 
+/* The profile of a VM has ended. Unless a limit or the recording has ended it, another profile goes
+** on with its thread, and with all threads that it had.
+*/
+static void vm_left(RecordedVm *rv)
+{
+  const Profile *p = lj_registry_of(rv->vm.g);
+  if (!p || p->is_over || rec.opt.threads != LUAM_SYSPROF_THREADS_ALL) return;
+  rv->has_left = 1;
+  rv->left_ns = thread_ns(rv->vm.thread.tid);
+  if (rec.all != rv) return;
+  rec.all = NULL;
+  rec.free_ns = p->cpu_to_ns;
+}
+
 /* End of a profile, on any thread. */
 static int file_close(void *ctx, uint8_t *buf)
 {
@@ -94,8 +112,16 @@ static int file_close(void *ctx, uint8_t *buf)
     if (err) note(rv, "error", lj_seccomp_strerror(err));
     rv->file = NULL;
     rv->state = VM_ENDED;
+    vm_left(rv);
   }
   return result;
+}
+
+static int count(VmState state)
+{
+  int i, n = 0;
+  for (i = 0; i < rec.nvm; i++) n += (rec.vm[i].state == (int)state);
+  return n;
 }
 
 /* Begin the events of a VM, whose profile another thread began. It stays late if the samples have
@@ -123,7 +149,10 @@ static void vm_start(RecordedVm *rv, lua_State *L)
   StreamFile *sf;
   int status, fd = -1;
   rv->state = VM_ENDED;
-  if (!rec.all) rec.all = rv;
+  if (!rec.all && !count(VM_RUNS)) {
+    rec.all = rv;
+    rec.others[0] = 0;
+  }
   if (rec.all != rv) o.threads = LUAM_SYSPROF_THREADS_OWN;
   if (limits.duration_ns) {
     if (since_ns >= limits.duration_ns) return;
@@ -134,6 +163,7 @@ static void vm_start(RecordedVm *rv, lua_State *L)
     fd = fcntl(rec.file.fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (fd < 0 || lj_streamfile_take(fd, &sf) != STREAMFILE_OK) {
     note(rv, "error", lj_seccomp_strerror(errno));
+    if (rec.all == rv) rec.all = NULL;
     return;
   }
   o.buf = sf->buf;
@@ -151,15 +181,78 @@ static void vm_start(RecordedVm *rv, lua_State *L)
   if (lj_options_errmsg()[0]) note(rv, "error", lj_options_errmsg());
   else if (status == PROFILE_ERRRUN) note(rv, "error", "the VM is being profiled already");
   else note(rv, "error", lj_seccomp_strerror(errno ? errno : EINVAL));
+  if (rec.all == rv) rec.all = NULL;
   lj_streamfile_close(sf, NULL);
 }
 
-static int count(VmState state)
+/* -- Threads that run no VM -------------------------------------------------- */
+
+/* A thread with a session of its own, or 0. */
+static int thread_of(const RecordedVm *rv)
 {
-  int i, n = 0;
-  for (i = 0; i < rec.nvm; i++) n += (rec.vm[i].state == (int)state);
-  return n;
+  return rv->state == VM_RUNS ? rv->vm.thread.tid : 0;
 }
+
+/* Return the place of a thread in the list of others, or its end. */
+static int *other_find(int tid)
+{
+  int *at = rec.others;
+  while (*at && *at != tid) at++;
+  return at;
+}
+
+static void others_set(void)
+{
+  int i;
+  for (i = 0; i < rec.nvm; i++) {
+    int tid = thread_of(&rec.vm[i]);
+    if (!rec.all || tid != rec.all->vm.thread.tid) *other_find(tid) = tid;
+  }
+}
+
+/* Returns 0 if the thread is not in the list, or stays because it runs another VM. */
+static int other_remove(int tid)
+{
+  int *at = other_find(tid), i;
+  for (i = 0; i < rec.nvm; i++)
+    if (&rec.vm[i] != rec.all && thread_of(&rec.vm[i]) == tid) return 0;
+  if (!*at) return 0;
+  for (; *at; at++) *at = at[1];
+  return 1;
+}
+
+/* The profile of all threads goes on with the threads of VMs that have left. */
+static void others_regain(void)
+{
+  int i;
+  for (i = 0; i < rec.nvm; i++) {
+    RecordedVm *rv = &rec.vm[i];
+    if (!rv->has_left) continue;
+    rv->has_left = 0;
+    if (!other_remove(rv->vm.thread.tid)) continue;
+    if (!rec.all) rec.free_ns = rec.free_ns && rv->left_ns ? rec.free_ns + rv->left_ns : 0;
+    else if (rec.all->state == VM_RUNS)
+      lj_vmprofile_regain(lj_registry_of(rec.all->vm.g), rv->left_ns);
+  }
+}
+
+/* If the VM whose profile has all threads has left, the profile of another one takes them over. */
+static void all_takeover(void)
+{
+  int i;
+  if (rec.opt.threads != LUAM_SYSPROF_THREADS_ALL) return;
+  others_regain();
+  for (i = 0; i < rec.nvm && !rec.all; i++) {
+    RecordedVm *rv = &rec.vm[i];
+    Profile *p = rv->state == VM_RUNS ? lj_registry_of(rv->vm.g) : NULL;
+    if (!p || p->is_over) continue;
+    rec.all = rv;
+    if (!other_remove(rv->vm.thread.tid)) rec.free_ns = 0;
+    lj_vmprofile_takeover(p, rec.others, rec.free_ns);
+  }
+}
+
+/* -- VMs that wait ----------------------------------------------------------- */
 
 /* Does a VM wait for its safe point? */
 static int is_waiting(const RecordedVm *rv)
@@ -211,6 +304,7 @@ static void rec_end(void)
 {
   int i;
   if (rec.phase == REC_NONE || rec.phase == REC_ENDS) return;
+  others_regain();
   rec.phase = REC_ENDS;
   rec.names_ms = mono_ms() + (int64_t)rec.wait_ms;
   note_late(
@@ -283,6 +377,7 @@ void lj_liverec_step(void)
 {
   int64_t now = mono_ms();
   if (rec.phase == REC_BEGINS && (!count_waiting() || now >= rec.answer_ms)) rec_answer();
+  if (rec.phase == REC_BEGINS || rec.phase == REC_RUNS) all_takeover();
   if (rec.phase == REC_RUNS && (all_over() || (rec.end_ms && now >= rec.end_ms))) rec_end();
   if (rec.phase != REC_NONE && lj_livemsg_isclosed(&rec.client)) rec_end();
   if (rec.phase == REC_ENDS && now >= rec.names_ms)
@@ -419,23 +514,16 @@ static void vm_begin(RecordedVm *rv)
   if (is_waiting(rv)) lj_ctlslot_asklive(rv->vm.g, 1);
 }
 
-/* A thread with a session of its own, or 0. */
-static int thread_of(const RecordedVm *rv)
-{
-  return rv->state == VM_RUNS ? rv->vm.thread.tid : 0;
-}
-
 /* Start the profiles of all VMs. The first one that can start has all threads, so it begins last. */
 static void vms_begin(const LiveVm *vms)
 {
-  int i, k, n = 0, shared = 0;
+  int i, k, shared = 0;
   for (i = 0; i < rec.nvm; i++) rec.vm[i].vm = vms[i];
   for (i = 0; i < rec.nvm && !rec.all; i++)
     if (!lj_sysprof_isrunning(vms[i].g) && can_start(&vms[i])) rec.all = &rec.vm[i];
   for (i = 0; i < rec.nvm; i++)
     if (&rec.vm[i] != rec.all) vm_begin(&rec.vm[i]);
-  for (i = 0; i < rec.nvm; i++)
-    if (thread_of(&rec.vm[i])) rec.others[n++] = thread_of(&rec.vm[i]);
+  others_set();
   if (rec.all) vm_begin(rec.all);
   for (i = 0; i < rec.nvm; i++)
     for (k = 0; k < i; k++)
@@ -474,6 +562,7 @@ int lj_liverec_begin(const OwnFd *client, LiveRequest *rq)
   memset(rec.vm, 0, sizeof(rec.vm));
   memset(rec.others, 0, sizeof(rec.others));
   rec.all = NULL;
+  rec.free_ns = 0;
   rec.nvm = n;
   vms_begin(vms);
   if (count(VM_ENDED) == n) { /* The last answer has the reasons. */

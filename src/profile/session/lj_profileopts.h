@@ -35,7 +35,7 @@ typedef struct VmThread {
 typedef struct ProfileOptions {
   VmThread thread; /* Thread of the first session. */
   int mode;        /* LUAM_SYSPROF_*. */
-  int threads;     /* LUAM_SYSPROF_THREADS_*. */
+  int threads;     /* LUAM_SYSPROF_THREADS_*. A takeover changes it. */
   const int
     *others;  /* With all threads: those that other profiles have, then 0; or NULL. */
   int flush;  /* LUAM_SYSPROF_FLUSH_*, with a stream. */

@@ -188,7 +188,7 @@ static SAMPLE_RARE void walk_nolua(Sampler *s)
   s->lua.broken = -1;
   s->lua.nbounds = 0;
   s->state = SPF_VMST_CFUNC;
-  if (s->host.nvm > 0 || s->opt->threads == LUAM_SYSPROF_THREADS_OWN)
+  if (s->host.nvm > 0 || relaxed_get(&s->opt->threads) == LUAM_SYSPROF_THREADS_OWN)
     lua_broken(s, SPF_BROKEN_NOT_VM,
 	       s->host.no_vm_access ? SPF_REFUSED_VM_CHANGES
 	       : s->host.nvm == 0   ? SPF_REFUSED_VM_OUTSIDE

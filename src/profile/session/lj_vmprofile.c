@@ -412,6 +412,32 @@ void lj_vmprofile_scan(Profile *p, int later)
   note_unsampled(p, scan.small, scan.foreign);
 }
 
+/* The scan begins the sessions of these threads with the CPU time that they have now. */
+void lj_vmprofile_regain(Profile *p, uint64_t ns)
+{
+  if (p->is_over) return;
+  if (p->cpu_from_ns) p->cpu_from_ns = ns ? p->cpu_from_ns + ns : 0;
+  lj_vmprofile_scan(p, 0);
+}
+
+/* The time before is that of the session that the profile has had from its begin. The thread may
+** use time between two readings, so their order counts too little rather than too much.
+*/
+void lj_vmprofile_takeover(Profile *p, const int *others, uint64_t from_ns)
+{
+  Sampler *vm = &session_ofvm(p)->sm;
+  uint64_t seen_ns, own_ns;
+  lj_totals_look(vm);
+  seen_ns = vm->cpu_seen * 1000;
+  own_ns = thread_ns(vm->reader.tid);
+  from_ns = from_ns && own_ns ? from_ns + own_ns : 0;
+  p->opt.others = others;
+  relaxed_set(&p->opt.threads, LUAM_SYSPROF_THREADS_ALL);
+  lj_vmprofile_scan(p, 0);
+  if (from_ns == 0) from_ns = threads_ns(p);
+  p->cpu_from_ns = from_ns > seen_ns ? from_ns - seen_ns : 0;
+}
+
 void lj_vmprofile_look(const Profile *p)
 {
   Session *s;

@@ -129,6 +129,17 @@ LJ_FUNC int lj_vmprofile_move(Profile *p, char *errmsg);
 */
 LJ_FUNC void lj_vmprofile_scan(Profile *p, int later);
 
+/* The list of other threads of a profile of all threads has lost one, which had used ns of CPU time
+** until then; 0: it is unknown.
+*/
+LJ_FUNC void lj_vmprofile_regain(Profile *p, uint64_t ns);
+
+/* The profile of one thread samples all but others from now on, see ProfileOptions. from_ns: the CPU
+** time of these, without that of its own thread, at which another profile stopped sampling them (its
+** cpu_to_ns); 0: it is unknown, and their time until now does not count.
+*/
+LJ_FUNC void lj_vmprofile_takeover(Profile *p, const int *others, uint64_t from_ns);
+
 /* Look after sessions without samples: start their events again if the program has taken the
 ** signals, and hand over chunks whose samples have waited for a second.
 */
