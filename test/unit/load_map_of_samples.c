@@ -130,6 +130,21 @@ static int count_objects(struct dl_phdr_info *info, size_t sz, void *n)
   return 0;
 }
 
+static int count_known(struct dl_phdr_info *info, size_t sz, void *n)
+{
+  (void)sz;
+  *(int *)n += lj_loadmap_has(&lm, info);
+  return 0;
+}
+
+/* Number of the loaded objects that the map has. */
+static int known(void)
+{
+  int n = 0;
+  dl_iterate_phdr(count_known, &n);
+  return n;
+}
+
 /* Find an object that is not one of those that stay. */
 static LoadedObj *other_object(void)
 {
@@ -199,6 +214,10 @@ int main(void)
 	(r.idlen == m->obj.idlen && memcmp(r.id, m->obj.id, m->obj.idlen) == 0));
   first = r;
   CHECK_EQ(sample_one(addr[0], &r), 0);
+  CHECK_EQ(known(), objects); /* However it was described. */
+  m->obj.idhash++;
+  CHECK_EQ(known(), objects - 1);
+  m->obj.idhash--;
 
   /* Another object was there: each of these differences is enough. */
   for (i = 0; i < 5; i++) {

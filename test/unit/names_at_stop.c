@@ -217,7 +217,7 @@ static size_t put_names(Symtab *st)
 {
   static uint8_t buf[256 * 1024];
   static WBuf wb;
-  CodeStarts none = { NULL, NULL };
+  CodeStarts none = { NULL, NULL, NULL };
   DefSink to = { &wb, commit, &wb };
   size_t empty;
   lj_wbuf_init(&wb, buf, sizeof(buf), 0, NULL, NULL);

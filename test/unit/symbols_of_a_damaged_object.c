@@ -43,12 +43,21 @@ static int no_start(void *ctx, uintptr_t addr, uintptr_t *begin, uintptr_t *size
   return 0;
 }
 
+static int is_known;
+
+/* Is the object in the load map? */
+static int has_object(void *ctx, const struct dl_phdr_info *info)
+{
+  (void)ctx, (void)info;
+  return is_known;
+}
+
 /* Does the address get its name? */
 static int has_name(uintptr_t addr)
 {
   WBuf wb;
   DefSink to = { &wb, commit, &wb };
-  CodeStarts starts = { no_start, NULL };
+  CodeStarts starts = { no_start, NULL, has_object };
   nwritten = 0;
   lj_wbuf_init(&wb, buf, sizeof(buf), 0, take, NULL);
   REQUIRE(lj_elfsym_put(&addr, 1, 1, &starts, &to));
@@ -101,6 +110,8 @@ int main(void)
   REQUIRE(addr != NULL);
   REQUIRE(dladdr1(addr, &info, (void **)&sym, RTLD_DL_SYMENT) != 0 && sym != NULL);
   REQUIRE(dlinfo(lib, RTLD_DI_LINKMAP, &map) == 0);
+  CHECK(!has_name((uintptr_t)addr)); /* The load map has another object there. */
+  is_known = 1;
   CHECK(has_name((uintptr_t)addr));
   REQUIRE(unlink(COPY) == 0);
   CHECK(has_name((uintptr_t)addr));

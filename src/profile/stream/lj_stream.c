@@ -247,15 +247,22 @@ void lj_stream_move(Stream *s, uint32_t tid)
 }
 
 /* Find the function of an address by its unwind tables. */
-static int code_start(void *pk, uintptr_t addr, uintptr_t *begin, uintptr_t *size)
+static int code_start(void *loadmap, uintptr_t addr, uintptr_t *begin, uintptr_t *size)
 {
+  SafeLoad *pk = ((LoadMap *)loadmap)->pk;
   static EhCopy copy; /* Under the lock. */
   Fde fde;
-  lj_safeload_reset((SafeLoad *)pk); /* Its bound of copies is for one search. */
-  if (lj_ehframe_find((SafeLoad *)pk, addr, &copy, &fde) != CFI_STEP) return 0;
+  lj_safeload_reset(pk); /* Its bound of copies is for one search. */
+  if (lj_ehframe_find(pk, addr, &copy, &fde) != CFI_STEP) return 0;
   *begin = fde.pc_begin;
   *size = fde.pc_size;
   return 1;
+}
+
+/* Other threads load and unload objects between the two lists. */
+static int object_has(void *loadmap, const struct dl_phdr_info *info)
+{
+  return lj_loadmap_has((LoadMap *)loadmap, info);
 }
 
 void lj_stream_direct(Stream *s)
@@ -269,7 +276,7 @@ void lj_stream_direct(Stream *s)
 */
 static void names_put(Stream *s)
 {
-  CodeStarts starts = { code_start, s->st->loadmap.pk };
+  CodeStarts starts = { code_start, &s->st->loadmap, object_has };
   DefSink to = stream_sink(s);
   lj_stream_direct(s);
   if (lj_wbuf_isopen(&s->wb)) {

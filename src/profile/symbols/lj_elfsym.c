@@ -46,6 +46,7 @@ typedef struct Seen {
 typedef struct Names {
   Seen *seen; /* Sorted by address. */
   size_t nseen;
+  const CodeStarts *starts; /* NULL: all objects give names. */
 } Names;
 
 /* A loaded object in which some addresses lie. */
@@ -312,8 +313,11 @@ static int object_init(Object *ob, const Names *names, const struct dl_phdr_info
 static int object_names(struct dl_phdr_info *info, size_t sz, void *arg)
 {
   Object ob;
+  const Names *names = (const Names *)arg;
+  const CodeStarts *starts = names->starts;
   UNUSED(sz);
-  if (!object_init(&ob, (const Names *)arg, info)) return 0;
+  if (!object_init(&ob, names, info)) return 0;
+  if (starts && starts->has && !starts->has(starts->ctx, info)) return 0;
   if (ob.start == (uintptr_t)getauxval(AT_SYSINFO_EHDR)) {
     /* The vdso is a whole ELF file in memory. */
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -397,6 +401,7 @@ int lj_elfsym_put(const uintptr_t *addr, size_t size, size_t n, const CodeStarts
   Names names;
   size_t i;
   if (n == 0) return 1;
+  names.starts = starts;
   if (!names_find(&names, addr, size, n)) return 0;
   starts_find(&names, starts);
   for (i = 0; i < names.nseen;) {
@@ -416,6 +421,7 @@ int lj_elfsym_find(const uintptr_t *addr, size_t n,
   Names names;
   size_t i;
   if (n == 0) return 1;
+  names.starts = NULL;
   if (!names_find(&names, addr, n, n)) return 0;
   for (i = 0; i < names.nseen; i++) {
     if (names.seen[i].name) found(ctx, names.seen[i].addr, names.seen[i].name);

@@ -10,11 +10,15 @@
 
 #include "profile/format/lj_wbuf.h"
 
-/* Finds the function of a code address without a symbol. */
+struct dl_phdr_info; /* Of <link.h>. */
+
+/* What the caller knows of code addresses. */
 typedef struct CodeStarts {
-  /* Where the function begins, and its size. Returns 0 if that is unknown. */
+  /* Without a symbol: where the function begins, and its size. Returns 0 if that is unknown. */
   int (*find)(void *ctx, uintptr_t addr, uintptr_t *begin, uintptr_t *size);
   void *ctx;
+  /* Is an object of dl_iterate_phdr(3) the one that the addresses are of? NULL: all are. */
+  int (*has)(void *ctx, const struct dl_phdr_info *info);
 } CodeStarts;
 
 /* Append the symbols of n addresses, which are among size words; the other words are 0.

@@ -125,6 +125,20 @@ void lj_loadmap_note(LoadMap *lm, const DefSink *to)
   dl_iterate_phdr(note_object, &note);
 }
 
+int lj_loadmap_has(LoadMap *lm, const struct dl_phdr_info *info)
+{
+  ElfRecord d;
+  const LoadedObj *have;
+  uintptr_t start, end;
+  if (!lj_osobjects_range(info, &start, &end) || !(have = find(lm, start))) return 0;
+  if (have->obj.stays) return 1;
+  lj_safeload_reset(lm->pk);
+  d.path = lm->path;
+  lj_elfobj_loaded(lm->pk, &d, info, NULL);
+  return have->obj.end == d.obj.end && have->obj.id == d.obj.id &&
+	 have->obj.idhash == d.obj.idhash;
+}
+
 /* -- In the handler ---------------------------------------------------------- */
 
 /* Is the object of an address new? Describes it then. */

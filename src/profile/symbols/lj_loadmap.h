@@ -20,6 +20,8 @@
 #include "profile/format/lj_wbuf.h"
 #include "profile/symbols/lj_elfobj.h"
 
+struct dl_phdr_info; /* Of <link.h>. */
+
 #define LOADMAP_MAX 512 /* Objects known at a time. */
 
 typedef struct LoadedObj {
@@ -41,6 +43,11 @@ typedef struct LoadMap {
 ** lj_osobjects_warmup. VM thread.
 */
 LJ_FUNC void lj_loadmap_note(LoadMap *lm, const DefSink *to);
+
+/* Is an object of dl_iterate_phdr(3) the one that the map has at its addresses? VM thread, under the
+** lock.
+*/
+LJ_FUNC int lj_loadmap_has(LoadMap *lm, const struct dl_phdr_info *info);
 
 /* Append the unknown objects of a sample's addresses. Returns 1 if there were any: then
 ** the stream must not refer to older stacks, because the same addresses are other code.
