@@ -37,6 +37,7 @@ local TESTS = {
   { "^tools/", READER .. "|^tools/(damaged|deep|load_map)" },
   { "/lj_elfnote", "^unit/(host_stack_after|load_map|stacks_are_void|libraries)|^lapi/names_of_the_vdso" },
   { "/lj_elfs", "^unit/(names_at|stubs|symbols_of)|^lapi/(names_of_the|stripped)" },
+  { "/lj_osloaded", "^unit/(objects_without|libraries)|^system/old_c" },
   { "/lj_osobjects", "^unit/(objects|load_map|stacks_are_void|libraries|start_of|cfi)" },
   { "/lj_osprocess", "^capi/(fork|child)|^lapi/(fork|control_file)|^system/profiler_is" },
   { "/lj_ossigmask", "^unit/clock_and|^capi/(late|threads_that|vm_thread)" },

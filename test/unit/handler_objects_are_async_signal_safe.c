@@ -40,8 +40,8 @@ static const Allowed allowed[] = {
   { "lj_luathread", "lj_cont_*", "addresses to compare with" },
   { "lj_ehframe", "_dl_find_object", "documented as async-signal-safe" },
   { "lj_rowtab", "_dl_find_object", "documented as async-signal-safe" },
-  { "lj_osobjects", "dladdr1", "start only" },
   { "lj_osobjects", "dl_iterate_phdr", "start only" },
+  { "lj_osloaded", "dl_iterate_phdr", "renew only, outside of the handler" },
   { "lj_osobjects", "getauxval", "start only" },
   { "lj_osobjects", "str*", "start only" },
   { "lj_hostwalk", "lj_ehindex_warmup", "start only" },
@@ -151,7 +151,7 @@ static const char *const objects[] = {
   "lj_loadmap",      "lj_elfnote",    "lj_elfobj",      "lj_safepoint",  "lj_ctlsig",
   "lj_procfile",     "lj_handover",   "lj_ossignal",    "lj_osobjects",  "lj_clockslot",
   "lj_clockforeign", "lj_clockkinds", "lj_ctlstack",    "lj_rowtab",     "lj_cfunctab",
-  "lj_ownfd"
+  "lj_ownfd",        "lj_osloaded"
 };
 #define NOBJECTS (sizeof(objects) / sizeof(objects[0]))
 

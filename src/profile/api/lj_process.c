@@ -6,6 +6,9 @@
 #define lj_process_c
 #define LUA_CORE
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* For lj_osloaded.h. */
+#endif
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -16,6 +19,7 @@
 #include "profile/api/lj_process.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_oslock.h"
+#include "profile/base/lj_osloaded.h"
 #include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
@@ -140,13 +144,21 @@ static void scan_threads(void)
 
 static void profile_objects(Profile *p)
 {
+  lj_osloaded_renew();
   if (p->opt.walker == LUAM_SYSPROF_BACKTRACER_LIBUNWIND) lj_rowload_look();
 }
 
-/* Find objects that the program has loaded. */
+/* Find objects that the program has loaded or unloaded. */
 static void look_for_objects(void)
 {
   each_profile(profile_objects);
+}
+
+void lj_process_objects(void)
+{
+  if (!lj_osloaded_isown || !lj_process_trylock()) return;
+  lj_osloaded_renew();
+  lj_process_unlock();
 }
 
 /* Until a profile must look at its threads again. Background thread only. */

@@ -36,7 +36,7 @@ typedef struct ProcessTenant {
 LJ_FUNC void lj_process_lock(void);
 LJ_FUNC void lj_process_unlock(void);
 
-/* Take the lock, or return 0 if another thread holds it. Background thread. */
+/* Take the lock, or return 0 if another thread holds it. Not in the handler. */
 LJ_FUNC int lj_process_trylock(void);
 
 /* In a new child process: drop the parent's profiles. For callers that do not take the lock. */
@@ -58,6 +58,9 @@ LJ_FUNC void lj_process_moved(global_State *g);
 ** the lock. Returns 0 or an errno.
 */
 LJ_FUNC int lj_process_setthread(void);
+
+/* Find objects that the program has loaded or unloaded, unless another thread holds the lock. */
+LJ_FUNC void lj_process_objects(void);
 
 /* Start a profile with the options that are set. Returns a PROFILE_* status; without
 ** success sets errno, and errmsg[EVENT_ERRMSG_MAX] if that does not say it all. Under the lock.

@@ -60,7 +60,10 @@ static void flush(global_State *g)
 int lj_vmhooks_safepoint(lua_State *L)
 {
   int err = errno, what, is_ours = lj_safepoint_reached(G(L), &what);
-  if (what & SAFEPOINT_FLUSH) flush(G(L));
+  if (what & SAFEPOINT_FLUSH) {
+    lj_process_objects();
+    flush(G(L));
+  }
   if (what & SAFEPOINT_CONTROL) {
     lj_process_settle();
     if (lj_control_serve(L)) lj_live_serve(L);

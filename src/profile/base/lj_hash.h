@@ -9,6 +9,8 @@
 #ifndef _LJ_HASH_H
 #define _LJ_HASH_H
 
+#include <string.h>
+
 #include "lj_def.h"
 
 /* 2^64 divided by the golden ratio: odd, and without a pattern. */
@@ -21,6 +23,18 @@ static LJ_AINLINE uint64_t hash_next(uint64_t h, uint64_t v)
 {
   h = (h ^ v) * HASH_FACTOR;
   return h ^ (h >> 29);
+}
+
+/* Hash of a list so far, and of bytes. */
+static LJ_AINLINE uint64_t hash_bytes(uint64_t h, const uint8_t *p, const uint8_t *end)
+{
+  uint64_t w;
+  for (; (size_t)(end - p) >= sizeof(w); p += sizeof(w)) {
+    memcpy(&w, p, sizeof(w));
+    h = hash_next(h, w);
+  }
+  for (; p < end; p++) h = hash_next(h, *p);
+  return h;
 }
 
 /* Slot of a word in a table of 2^bits slots. */

@@ -7,9 +7,8 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* For dl_iterate_phdr, dladdr1. */
+#define _GNU_SOURCE /* For dl_iterate_phdr. */
 #endif
-#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <string.h>
@@ -23,14 +22,8 @@ typedef struct Range {
   uintptr_t begin, end;
 } Range;
 
-typedef struct Stay {
-  Range range;
-  void *map;      /* The dynamic linker's description, NULL until warmup asked for it. */
-  void *eh_frame; /* Index of the unwind information, or NULL. */
-} Stay;
-
 /* By address, without overlaps. Written by the first start, before the first sample. */
-static Stay staying[OBJECTS_MAX];
+static Range staying[OBJECTS_MAX];
 static uint32_t nstaying;
 
 /* Index of the first range that ends above an address. */
@@ -39,33 +32,16 @@ static uint32_t range_index(uintptr_t addr)
   uint32_t lo = 0, hi = nstaying;
   while (lo < hi) {
     uint32_t mid = (lo + hi) >> 1;
-    if (staying[mid].range.end <= addr) lo = mid + 1;
+    if (staying[mid].end <= addr) lo = mid + 1;
     else hi = mid;
   }
   return lo;
 }
 
-static const Stay *stay_at(uintptr_t addr)
-{
-  uint32_t i = range_index(addr);
-  return i < nstaying && staying[i].range.begin <= addr ? &staying[i] : NULL;
-}
-
 int lj_osobjects_stay(uintptr_t addr)
 {
-  return stay_at(addr) != NULL;
-}
-
-int lj_osobjects_find(uintptr_t addr, struct dl_find_object *found)
-{
-  const Stay *o = stay_at(addr);
-  if (!o) return -1;
-  memset(found, 0, sizeof(*found));
-  found->dlfo_map_start = (void *)o->range.begin;
-  found->dlfo_map_end = (void *)o->range.end;
-  found->dlfo_link_map = (struct link_map *)o->map;
-  found->dlfo_eh_frame = o->eh_frame;
-  return 0;
+  uint32_t i = range_index(addr);
+  return i < nstaying && staying[i].begin <= addr;
 }
 
 int lj_osobjects_range(const struct dl_phdr_info *info, uintptr_t *start, uintptr_t *end)
@@ -219,21 +195,18 @@ typedef struct Addition {
 static int add_object(struct dl_phdr_info *info, size_t sz, void *arg)
 {
   Addition *a = (Addition *)arg;
-  Stay o = { { 0, 0 }, NULL, NULL };
+  Range r;
   int stays = a->nstart > 0, i;
   uint32_t at;
   UNUSED(sz);
-  if (!lj_osobjects_range(info, &o.range.begin, &o.range.end)) return 0;
+  if (!lj_osobjects_range(info, &r.begin, &r.end)) return 0;
   if (a->nstart) a->nstart--;
-  for (i = 0; i < OWN; i++)
-    stays |= a->own[i] - o.range.begin < o.range.end - o.range.begin;
-  at = range_index(o.range.begin);
-  if (!stays || nstaying == OBJECTS_MAX ||
-      (at < nstaying && staying[at].range.begin < o.range.end))
+  for (i = 0; i < OWN; i++) stays |= a->own[i] - r.begin < r.end - r.begin;
+  at = range_index(r.begin);
+  if (!stays || nstaying == OBJECTS_MAX || (at < nstaying && staying[at].begin < r.end))
     return 0;
-  o.eh_frame = lj_osobjects_ehframe(info);
-  memmove(&staying[at + 1], &staying[at], (nstaying - at) * sizeof(Stay));
-  staying[at] = o;
+  memmove(&staying[at + 1], &staying[at], (nstaying - at) * sizeof(Range));
+  staying[at] = r;
   nstaying++;
   return 0;
 }
@@ -242,7 +215,6 @@ void lj_osobjects_warmup(void)
 {
   static Scan scan;
   Addition a;
-  uint32_t i;
   if (nstaying) return; /* Handlers may read the ranges by now. */
   dl_iterate_phdr(scan_object, &scan);
   a.nstart = scan.nstart;
@@ -252,8 +224,4 @@ void lj_osobjects_warmup(void)
   a.own[3] = (uintptr_t)getauxval(AT_BASE);         /* the dynamic linker, */
   a.own[4] = (uintptr_t)getauxval(AT_SYSINFO_EHDR); /* the vDSO. */
   dl_iterate_phdr(add_object, &a);
-  for (i = 0; i < nstaying; i++) {
-    Dl_info info;
-    dladdr1((void *)staying[i].range.begin, &info, &staying[i].map, RTLD_DL_LINKMAP);
-  }
 }

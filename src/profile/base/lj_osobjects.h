@@ -8,7 +8,6 @@
 ** the order in which it loaded them: the program, LD_PRELOAD, what the program needs
 ** (DT_NEEDED), what the next object needs, and so on. warmup follows the list by these
 ** names, up to the first object that does not fit. Later objects count as unloadable.
-** Without _dl_find_object(3), the unwinder knows these objects only.
 */
 
 #ifndef _LJ_OSOBJECTS_H
@@ -16,19 +15,13 @@
 
 #include "lj_def.h"
 
-struct dl_find_object; /* Of <dlfcn.h>, */
-struct dl_phdr_info;   /* and <link.h>. */
+struct dl_phdr_info; /* Of <link.h>. */
 
 /* Find the objects that stay, once, before the first sample. Under the lock. */
 LJ_FUNC void lj_osobjects_warmup(void);
 
 /* Is an address in an object that stays? Async-signal-safe. Needs lj_osobjects_warmup. */
 LJ_FUNC int lj_osobjects_stay(uintptr_t addr);
-
-/* _dl_find_object(3) for objects that stay, for C libraries without it. Returns -1 for other
-** addresses. Async-signal-safe. Needs lj_osobjects_warmup.
-*/
-LJ_FUNC int lj_osobjects_find(uintptr_t addr, struct dl_find_object *found);
 
 /* Addresses of an object of dl_iterate_phdr(3). Returns 0 if nothing of it is loaded. */
 LJ_FUNC int lj_osobjects_range(const struct dl_phdr_info *info, uintptr_t *start,

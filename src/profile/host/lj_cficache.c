@@ -16,17 +16,6 @@
 
 #define ID_MAX ELFNOTE_ID_MAX /* Bytes that distinguish objects. */
 
-static uint64_t bytes_sum(uint64_t sum, const uint8_t *p, const uint8_t *end)
-{
-  uint64_t w;
-  for (; (size_t)(end - p) >= sizeof(w); p += sizeof(w)) {
-    memcpy(&w, p, sizeof(w));
-    sum = hash_next(sum, w);
-  }
-  for (; p < end; p++) sum = hash_next(sum, *p);
-  return sum;
-}
-
 /* Sum of an object's identity. now: as the memory is now. Returns 0 if it is gone. */
 static uint64_t object_sum(SafeLoad *pk, const CfiObject *o, int now)
 {
@@ -36,7 +25,7 @@ static uint64_t object_sum(SafeLoad *pk, const CfiObject *o, int now)
 	    : lj_safeload_copy(pk, id, o->id, o->idlen)))
     return 0;
   sum = hash_next(o->obj.begin ^ (uintptr_t)o->obj.map, (uintptr_t)o->obj.hdr);
-  return bytes_sum(sum, id, id + o->idlen) | 1;
+  return hash_bytes(sum, id, id + o->idlen) | 1;
 }
 
 /* Identify an object. Returns 0 if it is gone, or if it has no usable index. */
@@ -95,7 +84,7 @@ static uint64_t row_sum(CfiCache *cc, SafeLoad *pk, const CfiObject *o, int32_t 
   Fde fde;
   if (o->has_buildid) return o->sum;
   if (lj_ehframe_entry(pk, o->obj.hdr + entry, &cc->copy, &fde) != CFI_STEP) return 0;
-  return bytes_sum(bytes_sum(o->sum, fde.fde.p, fde.fde.end), fde.cie.p, fde.cie.end) | 1;
+  return hash_bytes(hash_bytes(o->sum, fde.fde.p, fde.fde.end), fde.cie.p, fde.cie.end) | 1;
 }
 
 /* -- Steps -------------------------------------------------------------------- */
@@ -127,7 +116,7 @@ const CfiRule *lj_cficache_find(CfiCache *cc, SafeLoad *pk, uintptr_t pc)
   if (LJ_LIKELY(row->pc == pc && row->rule.stays)) return &row->rule;
   if (o->generation != pk->generation || pc - o->obj.begin >= o->obj.end - o->obj.begin) {
     EhObject obj;
-    if (lj_ehframe_object(pc, &obj) != CFI_STEP) return NULL;
+    if (lj_ehframe_object(pk, pc, &obj) != CFI_STEP) return NULL;
     o = obj.stays ? NULL : object_find(cc, pk, &obj);
     if (!o && !obj.stays) return NULL;
   }

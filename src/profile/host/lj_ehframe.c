@@ -9,9 +9,9 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* For _dl_find_object. */
 #endif
-#include <dlfcn.h>
 #include <string.h>
 
+#include "profile/base/lj_osloaded.h"
 #include "profile/base/lj_osobjects.h"
 #include "profile/host/lj_ehframe.h"
 
@@ -192,10 +192,10 @@ static int object_load(SafeLoad *pk, const EhObject *obj, void *to, const void *
   return 1;
 }
 
-CfiResult lj_ehframe_object(uintptr_t pc, EhObject *obj)
+CfiResult lj_ehframe_object(SafeLoad *pk, uintptr_t pc, EhObject *obj)
 {
   struct dl_find_object found;
-  if (_dl_find_object((void *)pc, &found) != 0) return CFI_NO_OBJECT;
+  if (osloaded_find(pk, pc, &found) != 0) return CFI_NO_OBJECT;
   if (!found.dlfo_eh_frame) {
     if (pc - program.begin >= program.end - program.begin) return CFI_NONE;
     *obj = program;
@@ -233,7 +233,7 @@ CfiResult lj_ehframe_entry(SafeLoad *pk, const uint8_t *at, EhCopy *copy, Fde *f
 CfiResult lj_ehframe_find(SafeLoad *pk, uintptr_t pc, EhCopy *copy, Fde *fde)
 {
   EhObject obj;
-  CfiResult res = lj_ehframe_object(pc, &obj);
+  CfiResult res = lj_ehframe_object(pk, pc, &obj);
   uint32_t lo, hi;
   int32_t entry[2];
   if (res == CFI_STEP) res = lj_ehframe_header(pk, &obj);

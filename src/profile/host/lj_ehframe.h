@@ -3,7 +3,7 @@
 ** Context: handler.
 **
 ** Reads DWARF 5, section 6.4, and the Linux Standard Base, "Exception Frames", as linkers
-** produce it for x86-64. _dl_find_object(3) gives the object of an address without a
+** produce it for x86-64. lj_osloaded gives the object of an address without a
 ** lock. The reader loads directly from objects that stay (lj_osobjects.h). Another thread
 ** may unload any other object at any time. From such an object it copies index and entries by
 ** lj_safeload_copy, and reads the copies: a wrong entry is possible, a fault is not.
@@ -118,7 +118,7 @@ LJ_FUNC int lj_ehframe_begin(const uint8_t *p, uintptr_t *pc);
 LJ_FUNC void lj_ehframe_setindex(const EhObject *obj);
 
 /* Find the object of an address, without its count: CFI_STEP, CFI_NO_OBJECT, CFI_NONE. */
-LJ_FUNC CfiResult lj_ehframe_object(uintptr_t pc, EhObject *obj);
+LJ_FUNC CfiResult lj_ehframe_object(SafeLoad *pk, uintptr_t pc, EhObject *obj);
 
 /* Read the header of its index: CFI_STEP, CFI_NONE or CFI_UNLOADED. */
 LJ_FUNC CfiResult lj_ehframe_header(SafeLoad *pk, EhObject *obj);

@@ -9,7 +9,6 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* For _dl_find_object. */
 #endif
-#include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 #include <sys/auxv.h>
 
+#include "profile/base/lj_osloaded.h"
 #include "profile/host/lj_ehframe.h"
 #include "profile/host/lj_ehindex.h"
 
@@ -118,7 +118,7 @@ void lj_ehindex_warmup(void)
   int fd;
   if (is_tried) return; /* Handlers may read the index by now. */
   is_tried = 1;
-  if (_dl_find_object((void *)entry, &found) != 0 || found.dlfo_eh_frame) return;
+  if (osloaded_find(NULL, entry, &found) != 0 || found.dlfo_eh_frame) return;
   obj.map = found.dlfo_link_map;
   obj.stays = 1;
   obj.begin = (uintptr_t)found.dlfo_map_start;

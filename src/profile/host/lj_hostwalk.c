@@ -13,6 +13,7 @@
 #include "lj_frame.h"
 #include "lj_jit.h"
 #include "lj_dispatch.h"
+#include "profile/base/lj_osloaded.h"
 #include "profile/base/lj_osobjects.h"
 #include "profile/host/lj_cfi.h"
 #include "profile/host/lj_ehindex.h"
@@ -23,6 +24,7 @@ int lj_hostwalk_warmup(void)
 {
   lj_safeload_warmup();
   lj_osobjects_warmup();
+  lj_osloaded_renew();
   lj_ehindex_warmup();
   return lj_vmcode_warmup();
 }
@@ -377,6 +379,7 @@ static int walk_host(Walk *w)
 	     : lj_cfi_step(hs->pk, &hs->cfi.copy, &w->regs);
   if (LJ_UNLIKELY(res == CFI_NONE) && hs->has_rows && !rule) res = walk_row(w);
   if (res == CFI_NO_OBJECT) {
+    hs->rows.missing |= lj_osloaded_miss(lj_cfi_lookup_pc(&w->regs));
     if (walk_exact(w) && !hs->no_vm_access &&
 	(n = lj_vmcode_callback(hs->pk, hs->g, pc, &saved)) >= 0) {
       walk_push(w, here);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "profile/base/lj_hash.h"
+#include "profile/base/lj_osloaded.h"
 #include "profile/base/lj_osobjects.h"
 #include "profile/host/lj_rowload.h"
 #include "profile/host/lj_rowmodule.h"
@@ -121,8 +122,7 @@ static int scan_object(struct dl_phdr_info *info, size_t sz, void *arg)
   id = lj_elfnote_segments(NULL, info->dlpi_phdr, info->dlpi_phnum, info->dlpi_addr,
 			   &no->o.idlen);
   if (!id || no->o.idlen > sizeof(no->o.id) || !is_new(id, no->o.idlen) ||
-      !lj_osobjects_range(info, &start, &end) ||
-      _dl_find_object((void *)start, &found) != 0)
+      !lj_osobjects_range(info, &start, &end) || osloaded_find(NULL, start, &found) != 0)
     return 0;
   memcpy(no->o.id, id, no->o.idlen);
   no->low = (uintptr_t)found.dlfo_map_start - info->dlpi_addr;

@@ -9,9 +9,9 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* For _dl_find_object. */
 #endif
-#include <dlfcn.h>
 #include <string.h>
 
+#include "profile/base/lj_osloaded.h"
 #include "profile/host/lj_rowtab.h"
 
 /* The first nobjects never change. */
@@ -48,7 +48,7 @@ const CfiRule *lj_rowtab_find(RowMemo *memo, SafeLoad *pk, uintptr_t pc)
   uint32_t lo, hi;
   if (memo->generation != pk->generation || pc - memo->begin >= memo->end - memo->begin) {
     struct dl_find_object found;
-    if (_dl_find_object((void *)pc, &found) != 0) return NULL;
+    if (osloaded_find(pk, pc, &found) != 0) return NULL;
     memo->begin = (uintptr_t)found.dlfo_map_start;
     memo->end = (uintptr_t)found.dlfo_map_end;
     memo->generation = pk->generation;

@@ -15,7 +15,7 @@
 #include "lj_obj.h"
 
 /* Work for the safe point, a bit mask. */
-#define SAFEPOINT_FLUSH   1 /* Write the chunks that wait. */
+#define SAFEPOINT_FLUSH   1 /* Write the chunks that wait, look at the loaded objects. */
 #define SAFEPOINT_CONTROL 2 /* Serve a start, stop or dump. */
 
 /* Ask for a safe point of a VM. Only on the thread that runs it, or while none does.

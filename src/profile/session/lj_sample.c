@@ -221,11 +221,20 @@ static int state_find(Sampler *s, const WalkRegs *regs)
   return s->lua.top != TOP_UNKNOWN;
 }
 
-/* The walk has met an object that may be new: let the background thread read its rows. */
-static SAMPLE_RARE void ask_rows(Sampler *s)
+/* The handler may ask the VM thread for a safe point only while that thread runs the VM. */
+static void ask_safepoint(Sampler *s, int runs_vm)
+{
+  if (runs_vm && s->host.nvm > 0) lj_safepoint_request(s->gate->g, SAFEPOINT_FLUSH);
+}
+
+/* The walk has met an object that may be new: let another thread, or the safe point of a profile without
+** one, look at the loaded objects.
+*/
+static SAMPLE_RARE void ask_objects(Sampler *s, int runs_vm)
 {
   s->host.rows.missing = 0;
   lj_bgthread_wake();
+  if (s->opt->flush == LUAM_SYSPROF_FLUSH_VM) ask_safepoint(s, runs_vm);
 }
 
 /* Walk both stacks, and leave out the innermost host frames. Returns 1 if the sampler still
@@ -234,7 +243,7 @@ static SAMPLE_RARE void ask_rows(Sampler *s)
 static int walk_both(Sampler *s, const WalkRegs *regs, uint32_t inner)
 {
   VmGate *gate = s->gate;
-  int reads;
+  int reads, runs;
   lj_safeload_reset(&s->peek);
   lj_framelist_reset(&s->host_frames);
   lj_framelist_reset(&s->lua_frames);
@@ -246,8 +255,9 @@ static int walk_both(Sampler *s, const WalkRegs *regs, uint32_t inner)
   s->host.no_vm_access = !reads;
   s->host.cross_thread = vmgate_isshared(gate) || !vmgate_runson(gate, s->reader.tid);
   lj_hostwalk_walk(&s->host, regs);
-  if (LJ_UNLIKELY(s->host.rows.missing)) ask_rows(s);
-  if (reads && !(vm_runs(s) && vmtables_claim(s->vm, s->reader.tid))) {
+  runs = reads && vm_runs(s);
+  if (LJ_UNLIKELY(s->host.rows.missing)) ask_objects(s, runs);
+  if (reads && !(runs && vmtables_claim(s->vm, s->reader.tid))) {
     vmgate_read_end(&s->reader);
     reads = 0;
   }
@@ -298,13 +308,11 @@ static SAMPLE_RARE int take_given(Sampler *s, const SampleHead *head)
 
 /* -- Samples ----------------------------------------------------------------- */
 
-/* Ask for a write of the chunks that wait. The handler may ask the VM thread for a safe
-** point only while that thread runs the VM.
-*/
+/* Ask for a write of the chunks that wait. */
 static SAMPLE_RARE void ask_flush(Sampler *s, int runs_vm)
 {
   if (s->opt->flush == LUAM_SYSPROF_FLUSH_THREAD) lj_bgthread_wake();
-  else if (runs_vm && s->host.nvm > 0) lj_safepoint_request(s->gate->g, SAFEPOINT_FLUSH);
+  else ask_safepoint(s, runs_vm);
 }
 
 /* End the record of a loaded object. Encodes a full batch and returns 0: then the caller

@@ -9,10 +9,10 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* For dl_iterate_phdr, _dl_find_object. */
 #endif
-#include <dlfcn.h>
 #include <link.h>
 #include <string.h>
 
+#include "profile/base/lj_osloaded.h"
 #include "profile/base/lj_osobjects.h"
 #include "profile/symbols/lj_loadmap.h"
 
@@ -106,7 +106,7 @@ static int note_object(struct dl_phdr_info *info, size_t sz, void *arg)
   UNUSED(sz);
   if (!lj_osobjects_range(info, &start, &end)) return 0;
   lj_safeload_reset(lm->pk); /* It copies so many pages of each. */
-  found = _dl_find_object((void *)start, &dl) == 0;
+  found = osloaded_describe(lm->pk, start, &dl) == 0;
   have = find(lm, start);
   if (have && (have->obj.stays || (found ? lj_elfobj_same(lm->pk, &have->obj, &dl)
 					 : have->obj.id && !have->obj.map &&
@@ -121,6 +121,7 @@ static int note_object(struct dl_phdr_info *info, size_t sz, void *arg)
 void lj_loadmap_note(LoadMap *lm, const DefSink *to)
 {
   Note note = { lm, to };
+  lj_osloaded_renew();
   lm->sample++;
   dl_iterate_phdr(note_object, &note);
 }
@@ -141,13 +142,32 @@ int lj_loadmap_has(LoadMap *lm, const struct dl_phdr_info *info)
 
 /* -- In the handler ---------------------------------------------------------- */
 
+/* Our own table of objects is late: unknown code may be a library's. Without a place of its own, it would
+** get the names of the library that is there later. So note the page of an address that is in no
+** known object as none.
+*/
+static void page_of(const LoadMap *lm, uintptr_t addr, ElfRecord *d)
+{
+  uint32_t i = find_index(lm, addr);
+  ElfObj o;
+  o.start = addr & ~(uintptr_t)(SAFELOAD_PAGE - 1);
+  o.end = o.start + SAFELOAD_PAGE;
+  if (i > 0 && lm->list[i - 1].obj.end > o.start) o.start = lm->list[i - 1].obj.end;
+  if (i < lm->n && lm->list[i].obj.start < o.end) o.end = lm->list[i].obj.start;
+  lj_elfobj_none(d, &o);
+}
+
 /* Is the object of an address new? Describes it then. */
 static int is_new(LoadMap *lm, uintptr_t addr, LoadedObj *have, ElfRecord *d)
 {
   struct dl_find_object dl;
   d->path = lm->path;
-  if (_dl_find_object((void *)addr, &dl) != 0) {
-    if (!have) return 0; /* Still in no object. */
+  if (osloaded_describe(lm->pk, addr, &dl) != 0) {
+    if (!have) { /* Still in no object. */
+      if (LJ_LIKELY(!lj_osloaded_isown)) return 0;
+      page_of(lm, addr, d);
+      return 1;
+    }
     have->sample = lm->sample;
     /* Already noted as none, or the dynamic linker tells of no such object. */
     if (!have->obj.map && lj_elfobj_remains(lm->pk, &have->obj)) return 0;

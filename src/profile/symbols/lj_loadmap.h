@@ -4,9 +4,8 @@
 **
 ** At start, the map gets all loaded objects. The handler compares the addresses of each
 ** sample with the map. The first sample in a newer object adds that object, even if it
-** has replaced another one. Takes no lock: _dl_find_object(3) gives the object of an
-** address. Where the C library has none, an object is known from the start, while its
-** bytes are there. Fixed memory.
+** has replaced another one. Takes no lock: lj_osloaded gives the object of an
+** address. Fixed memory.
 **
 ** The handler never compares objects that stay loaded (lj_osobjects.h).
 */
@@ -40,7 +39,7 @@ typedef struct LoadMap {
 } LoadMap;
 
 /* Append the loaded objects that are not known yet, or have replaced others. Needs
-** lj_osobjects_warmup. VM thread.
+** lj_osobjects_warmup. VM thread, under the lock.
 */
 LJ_FUNC void lj_loadmap_note(LoadMap *lm, const DefSink *to);
 
