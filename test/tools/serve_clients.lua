@@ -112,8 +112,8 @@ refused("GET /?seconds=x HTTP/1.1\r\n" .. LOCAL .. "\r\n", 400, "seconds=x: expe
 refused("GET /?evnt=x HTTP/1.1\r\n" .. LOCAL .. "\r\n", 400, "unknown parameter 'evnt'; did you mean 'event'?")
 refused("GET /debug/pprof/profile?second=1 HTTP/1.1\r\n" .. LOCAL .. "\r\n", 400,
 	"unknown parameter 'second'; did you mean 'seconds'?")
-refused("GET /debug/pprof/heap?event=x HTTP/1.1\r\n" .. LOCAL .. "\r\n", 400,
-	"unknown parameter 'event'; expected seconds, debug, gc")
+refused("GET /debug/pprof/heap?events=x HTTP/1.1\r\n" .. LOCAL .. "\r\n", 400,
+	"unknown parameter 'events'; did you mean 'event'?")
 refused("GET /debug/pprof/cmdline?%1b%0a=1 HTTP/1.1\r\n" .. LOCAL .. "\r\n", 400, "unknown parameter '")
 refused("GET / HTTP/1.1\r\n" .. LOCAL .. "Content-Length: 3\r\n\r\nabc", 413, "expected a request without a body")
 refused("GET / HTTP/1.1\r\n" .. LOCAL .. "Transfer-Encoding: chunked\r\n\r\n", 413, "expected a request without a body")

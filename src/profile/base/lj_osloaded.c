@@ -116,7 +116,7 @@ static int table_search(uintptr_t addr, Loaded *o)
     const Table *t = &tables[number & 1];
     uint32_t n = relaxed_get(&t->n), i = find_index(t, n, addr);
     if (i < n) *o = t->list[i];
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* The processor keeps the order of loads. */
     if (relaxed_get(&generation) == number)
       return i < n && o->begin <= addr && addr < o->end;
   }
@@ -219,7 +219,7 @@ void lj_osloaded_renew(void)
   Scan s = { NULL, NULL, 0, 0 };
   if (!lj_osloaded_isown) return;
   /* The array's last use ended before this renewal writes to it. */
-  __atomic_thread_fence(__ATOMIC_RELEASE);
+  __atomic_signal_fence(__ATOMIC_SEQ_CST); /* The processor keeps the order of stores. */
   dl_iterate_phdr(scan_object, &s);
   if (!s.to) return;
   __atomic_store_n(&generation, generation + 1, __ATOMIC_RELEASE);

@@ -23,7 +23,7 @@ local RECORDED = {
   flame = { clocks = "cpu", seconds = 10, takes_event = true, format = "flamegraph" },
 }
 
--- Parameters of each path. Those of Go's pprof may stand where they change nothing. "event" may not.
+-- Parameters of each path. They may stand where they change nothing: scrapers send the same ones to all paths.
 local PARAMETERS = { "seconds", "debug", "gc", "event" }
 
 local endpoints = {}
@@ -41,20 +41,18 @@ local function seconds_of(query, default)
   return nil, limits.sentence("QUERY_SECONDS", http.shown(s))
 end
 
--- Returns a sentence on a parameter that the path does not know, or nil. takes_event: whether it knows "event".
-local function unknown_of(query, takes_event)
-  local known, names = {}, {}
-  for i = 1, takes_event and #PARAMETERS or #PARAMETERS - 1 do
-    names[i], known[PARAMETERS[i]] = PARAMETERS[i], true
-  end
+-- Returns a sentence on an unknown parameter, or nil.
+local function unknown_of(query)
+  local known = {}
+  for _, name in ipairs(PARAMETERS) do known[name] = true end
   local unknown
   for name in pairs(query) do
     if not known[name] and (not unknown or name < unknown) then unknown = name end
   end
   if not unknown then return nil end
-  local nearest = suggest.nearest(unknown, names)
+  local nearest = suggest.nearest(unknown, PARAMETERS)
   return ("unknown parameter '%s'; %s"):format(http.shown(unknown),
-    nearest and ("did you mean '%s'?"):format(nearest) or "expected " .. table.concat(names, ", "))
+    nearest and ("did you mean '%s'?"):format(nearest) or "expected " .. table.concat(PARAMETERS, ", "))
 end
 
 -- Returns what is to be recorded and shown; or nil and a sentence.
@@ -104,7 +102,7 @@ function endpoints.new(what)
     local path, query, prefix = request.path, request.query, request.prefix or ""
     local name = path:match("^/debug/pprof/(%l+)$")
     local is_flame = path == "/flame" or path == "/" and not is_live
-    local unknown = unknown_of(query, is_flame or name == "profile")
+    local unknown = unknown_of(query)
     if unknown then return refusal(400, unknown) end
     if path == "/" and is_live then
       return { type = HTML, job = function(write) return profiles.start_page(write, what.open, prefix) end }
