@@ -19,6 +19,20 @@ local FILE = require("random_program").FILE
 
 -- -- One stack -------------------------------------------------------------
 
+-- Return the function without a name whose first line it is, and the innermost one around a line; or nil.
+local function at_first(program, chunk, line)
+  return line and program.by_line[chunk .. ":" .. line]
+end
+
+local function around(program, chunk, line)
+  local found
+  for _, node in ipairs(program.list) do
+    local holds = line and node.chunk == chunk and node.first <= line and line <= node.last
+    if holds and (not found or node.first > found.first) then found = node end
+  end
+  return found
+end
+
 -- Returns the function of the program that a name means, or nil. Raises an error for a name
 -- that contradicts itself. lines: the name has the current line, not the first one.
 local function function_of(program, name, lines)
@@ -29,7 +43,7 @@ local function function_of(program, name, lines)
   if not chunk then own, chunk, line = name:match("^(main chunk) %(([%w.]+)()%)$") end
   if not program.chunks[chunk] or own == "main chunk" and chunk == FILE then return nil end
   local node = program.by_name[own == "main chunk" and chunk or own] or
-	       program.by_line[chunk .. ":" .. line]
+	       (lines and around or at_first)(program, chunk, tonumber(line))
   if not node or node.chunk ~= chunk then error("no function: " .. name, 0) end
   local owner = path and path:match("^own(%d+)%.")
   if owner and own ~= "f" .. owner then error(("%s is not kept in %s"):format(name, path), 0) end
