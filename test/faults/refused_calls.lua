@@ -129,6 +129,7 @@ for i, call in ipairs(names) do
   local is_of_day = (i + os.date("!*t").yday) % PARTS == 0
   if os.getenv("SYSPROF_FAULTS") or ALWAYS[call] or is_of_day then calls[#calls + 1] = call end
 end
+print(("%d of %d calls"):format(#calls, #names))
 local n_run = 0
 for _, call in ipairs(calls) do
   local status, out = run(call, "EPERM", "bare")

@@ -23,6 +23,7 @@
 #include "profile/host/lj_hostwalk.h"
 #include "profile/symbols/lj_loadmap.h"
 #include "check.h"
+#include "def_sink.h"
 #include "regs_of.h"
 
 #define PAGE   4096
@@ -83,32 +84,14 @@ static void *load_and_unload(void *arg)
   return arg;
 }
 
-static int commit(void *ctx)
-{
-  WBuf *wb = (WBuf *)ctx;
-  wb->pos = wb->done; /* Forget the record. */
-  wb->overflow = 0;
-  return 1;
-}
-
-static size_t no_writer(const void **data, size_t len, void *ctx)
-{
-  (void)data;
-  (void)ctx;
-  return len;
-}
-
 static void test_libraries(int anonymous)
 {
-  static uint8_t buf[65536];
-  static WBuf wb;
-  DefSink sink = { &wb, commit, &wb };
   pthread_t thread;
   ucontext_t uc;
   uint32_t found = 0, lost = 0, news = 0, from;
   snprintf(path, sizeof(path), "%s/test/replaced_%s.so", getenv("SYSPROF_BUILD"),
 	   anonymous ? "c" : "a");
-  lj_wbuf_init(&wb, buf, sizeof(buf), 0, no_writer, NULL);
+  def_sink_begin();
   memset(&hs.cfi, 0, sizeof(hs.cfi));
   memset(&lm, 0, sizeof(lm));
   lm.pk = &pk;
@@ -129,7 +112,7 @@ static void test_libraries(int anonymous)
 	    hs.refused == SPF_REFUSED_HOST_UNLOADED ||
 	    hs.refused == SPF_REFUSED_HOST_NO_RULE);
     }
-    news += (uint32_t)lj_loadmap_sample(&lm, &no_frames, &frames, &sink);
+    news += (uint32_t)lj_loadmap_sample(&lm, &no_frames, &frames, &def_sink);
   }
   done = 1;
   REQUIRE(pthread_join(thread, NULL) == 0);

@@ -22,6 +22,7 @@
 #include "profile/host/lj_hostwalk.h"
 #include "profile/symbols/lj_loadmap.h"
 #include "check.h"
+#include "def_sink.h"
 #include "regs_of.h"
 
 int nameless_one(void); /* In a library that only its file names. */
@@ -30,26 +31,7 @@ static SafeLoad pk;
 static HostWalk hs;
 static FrameList frames, no_frames;
 static LoadMap lm;
-static uint8_t buf[65536];
-static WBuf wb;
 static uintptr_t stack[64]; /* Its only return address is 0, behind some room. */
-
-static int commit(void *ctx)
-{
-  WBuf *w = (WBuf *)ctx;
-  w->pos = w->done; /* Forget the record. */
-  w->overflow = 0;
-  return 1;
-}
-
-static const DefSink sink = { &wb, commit, &wb };
-
-static size_t no_writer(const void **data, size_t len, void *ctx)
-{
-  (void)data;
-  (void)ctx;
-  return len;
-}
 
 /* Load a library of the build, and return the address of its function. */
 static uintptr_t load(const char *path)
@@ -107,7 +89,7 @@ static uint32_t copies_at(uintptr_t pc)
   CHECK_EQ(frames.len, 1);
   CHECK_EQ(hs.broken, -1);
   copies = pk.copies;
-  lj_loadmap_sample(&lm, &no_frames, &frames, &sink);
+  lj_loadmap_sample(&lm, &no_frames, &frames, &def_sink);
   return copies + pk.copies;
 }
 
@@ -167,7 +149,7 @@ static int check_objects(int is_preloaded)
   CHECK(!lj_osobjects_stay(0) && !lj_osobjects_stay(~(uintptr_t)0));
 
   lm.pk = &pk;
-  lj_loadmap_note(&lm, &sink);
+  lj_loadmap_note(&lm, &def_sink);
   copies = copies_at((uintptr_t)&check_objects); /* Of the coroutine only. */
   CHECK_EQ(copies_at(address_of("sin")), copies);
   CHECK_EQ(copies_at(address_of("malloc")), copies);
@@ -186,7 +168,7 @@ int main(int argc, char **argv)
   lua_State *L = luaL_newstate();
   int status;
   REQUIRE(L != NULL && getenv("SYSPROF_BUILD") != NULL);
-  lj_wbuf_init(&wb, buf, sizeof(buf), 0, no_writer, NULL);
+  def_sink_begin();
   lj_framelist_reset(&no_frames);
   lj_framelist_finish(&no_frames);
   hs.pk = &pk;

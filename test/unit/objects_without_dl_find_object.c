@@ -22,6 +22,7 @@
 #include "profile/host/lj_hostwalk.h"
 #include "profile/symbols/lj_loadmap.h"
 #include "check.h"
+#include "def_sink.h"
 
 /* Distance from a library to an address in no object, for each library another page. */
 #define FAR(which) (((uintptr_t)1 << 30) + (uintptr_t)(which)[0] * SAFELOAD_PAGE)
@@ -29,26 +30,7 @@
 static SafeLoad pk;
 static FrameList frames, no_frames;
 static LoadMap lm;
-static uint8_t buf[65536];
-static WBuf wb;
 static int nobjects;
-
-static int commit(void *ctx)
-{
-  WBuf *w = (WBuf *)ctx;
-  w->pos = w->done; /* Forget the record. */
-  w->overflow = 0;
-  return 1;
-}
-
-static const DefSink sink = { &wb, commit, &wb };
-
-static size_t no_writer(const void **data, size_t len, void *ctx)
-{
-  (void)data;
-  (void)ctx;
-  return len;
-}
 
 /* Search as a new sample does. */
 static int find(uintptr_t addr, struct dl_find_object *found)
@@ -90,7 +72,7 @@ static int is_added(uintptr_t addr)
   lj_framelist_reset(&frames);
   lj_framelist_push(&frames, frame_word(SPF_FRAME_HOST, addr));
   lj_framelist_finish(&frames);
-  return lj_loadmap_sample(&lm, &no_frames, &frames, &sink);
+  return lj_loadmap_sample(&lm, &no_frames, &frames, &def_sink);
 }
 
 /* Load a library that the test builds. */
@@ -126,7 +108,7 @@ static void check_library(const char *which)
   start = (uintptr_t)found.dlfo_map_start;
   end = ((uintptr_t)found.dlfo_map_end + SAFELOAD_PAGE - 1) &
 	~(uintptr_t)(SAFELOAD_PAGE - 1);
-  lj_loadmap_note(&lm, &sink);
+  lj_loadmap_note(&lm, &def_sink);
   CHECK(!is_added(addr)); /* The library is known, */
   CHECK(!is_added(addr)); /* and remains. */
   REQUIRE(dlclose(lib) == 0);
@@ -147,7 +129,7 @@ static void check_library(const char *which)
   CHECK_EQ(osloaded_find(NULL, addr, &found), -1);
   CHECK(!is_added(addr));
   lib = load(which, &addr); /* It comes again, maybe elsewhere. */
-  lj_loadmap_note(&lm, &sink);
+  lj_loadmap_note(&lm, &def_sink);
   CHECK(!is_added(addr));
   REQUIRE(dlclose(lib) == 0);
   CHECK(is_added(addr));
@@ -230,11 +212,11 @@ int main(void)
   CHECK(nobjects >= 5); /* The program, vDSO, libm, libc, the dynamic linker. */
   CHECK_EQ(find_index((uintptr_t)(void *)&main), CFI_STEP);
   CHECK_EQ(find_index((uintptr_t)(void *)&memcpy), CFI_STEP);
-  lj_wbuf_init(&wb, buf, sizeof(buf), 0, no_writer, NULL);
+  def_sink_begin();
   lj_framelist_reset(&no_frames);
   lj_framelist_finish(&no_frames);
   lm.pk = &pk;
-  lj_loadmap_note(&lm, &sink);
+  lj_loadmap_note(&lm, &def_sink);
   CHECK(!is_added((uintptr_t)(void *)&main));
   check_library("a"); /* With a build-id, */
   check_library("c"); /* and without. */

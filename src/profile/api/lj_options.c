@@ -29,22 +29,42 @@ static struct {
   char why[EVENT_ERRMSG_MAX];
 } reasons[REASONS_MAX];
 
-/* A thread without a buffer takes the one that nobody has used for longest. Not a key of pthreads: where
-** dlmopen(3) loads a second C library, both give the same keys, and each would free what the other has set.
+/* Place of a thread's buffer, or -1. */
+static int reason_find(int tid)
+{
+  int i;
+  for (i = 0; i < REASONS_MAX; i++)
+    if (relaxed_get(&reasons[i].tid) == tid) return i;
+  return -1;
+}
+
+/* Take the buffer that nobody has used for longest. Returns its place, or -1 if another thread took it. */
+static int reason_claim(int tid, uint32_t now)
+{
+  int i, oldest = 0, owner = relaxed_get(&reasons[0].tid);
+  for (i = 1; i < REASONS_MAX; i++) {
+    if (now - relaxed_get(&reasons[i].used) <= now - relaxed_get(&reasons[oldest].used))
+      continue;
+    oldest = i;
+    owner = relaxed_get(&reasons[i].tid);
+  }
+  relaxed_set(&reasons[oldest].used, now); /* First: nobody else takes it from now on. */
+  if (!__atomic_compare_exchange_n(&reasons[oldest].tid, &owner, tid, 0, __ATOMIC_RELAXED,
+				   __ATOMIC_RELAXED))
+    return -1;
+  reasons[oldest].why[0] = '\0';
+  return oldest;
+}
+
+/* Not a key of pthreads: where dlmopen(3) loads a second C library, both give the same keys, and each would
+** free what the other has set.
 */
 char *lj_options_errmsg(void)
 {
   static uint32_t uses;
-  int err = errno, tid = lj_osthread_self(), i, oldest = 0;
+  int err = errno, tid = lj_osthread_self(), i = reason_find(tid);
   uint32_t now = __atomic_add_fetch(&uses, 1, __ATOMIC_RELAXED);
-  for (i = 0; i < REASONS_MAX && relaxed_get(&reasons[i].tid) != tid; i++)
-    if (now - relaxed_get(&reasons[i].used) > now - relaxed_get(&reasons[oldest].used))
-      oldest = i;
-  if (i == REASONS_MAX) {
-    i = oldest;
-    relaxed_set(&reasons[i].tid, tid);
-    reasons[i].why[0] = '\0';
-  }
+  while (i < 0) i = reason_claim(tid, now);
   relaxed_set(&reasons[i].used, now);
   errno = err;
   return reasons[i].why;

@@ -292,7 +292,7 @@ static uint64_t ready_of_all(Event *ev, int64_t wakes, int64_t preempted_ns, int
   return wl->owed_ns > 0 ? (uint64_t)wl->owed_ns : 0;
 }
 
-/* Divide time evenly among waits, none of which takes more than its length. Returns the most that one has. */
+/* Divide time among waits. Each takes the same part, but no more than its own length. Returns that part. */
 static uint64_t share_of_each(const uint64_t *len, int n, uint64_t ns)
 {
   uint64_t each = 0, taken = 0;
