@@ -58,4 +58,49 @@ for when in at-once in-turn; do
     cd .. && rm -r files || exit 1
   done
 done
+
+# A second C library, from dlmopen(), gives the same keys of pthreads: ours would be the host's.
+cat >keys.c <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+
+static void *library;
+
+static void destroy(void *value)
+{
+  printf("FAIL: the host's destructor got %p\n", value);
+}
+
+static void *run(void *arg)
+{
+  void *L = ((void *(*)(void))dlsym(library, "luaL_newstate"))();
+  ((void (*)(void *))dlsym(library, "luaL_openlibs"))(L);
+  if (((int (*)(void *, const char *))dlsym(library, "luaL_loadstring"))(
+	L, "local m = require 'misc' assert(m.sysprof.start { mode = 'C', path = 'keys.bin' }) m.sysprof.stop()") ||
+      ((int (*)(void *, int, int, int))dlsym(library, "lua_pcall"))(L, 0, 0, 0))
+    puts("FAIL: the profile");
+  ((void (*)(void *))dlsym(library, "lua_close"))(L);
+  return arg;
+}
+
+int main(int argc, char **argv)
+{
+  pthread_key_t key;
+  pthread_t thread;
+  library = argc > 1 ? dlmopen(LM_ID_NEWLM, argv[1], RTLD_NOW) : NULL;
+  if (!library || pthread_key_create(&key, destroy) || pthread_create(&thread, NULL, run, NULL) ||
+      pthread_join(thread, NULL))
+    return 1;
+  puts("ended");
+  return 0;
+}
+C
+cc -o keys keys.c -ldl -lpthread &&
+  LD_LIBRARY_PATH='' ./keys "$SYSPROF_BUILD/lib/libluajit-5.1.so.2" >out 2>&1 && [ "$(cat out)" = ended ] || {
+  echo "FAIL: a copy with a C library of its own"
+  cat out
+  status=1
+}
 exit $status
