@@ -97,6 +97,8 @@ int lj_livedump_begin(const OwnFd *client, LiveRequest *rq, int is_map)
   int i;
   if (dump.is_busy) {
     lj_livemsg_refuse(client, "another client dumps this process; try again in a second");
+  } else if (!lj_ctlslot_haslive()) {
+    lj_livemsg_refuse(client, LIVE_NOVM);
   } else if (lj_livemsg_unknown(rq, is_map ? map_keys : dump_keys) ||
 	     (dump.format = lj_cotext_format(format ? format : "text")) == CO_UNKNOWN) {
     lj_livemsg_refuse(client, is_map ? "this request takes no options"

@@ -53,12 +53,18 @@ local function request(program, fd, verb, values)
   return its
 end
 
+-- Returns why a program has no second connection.
+local function why_unconnected(program, why)
+  if why == "busy" then return "it has too many clients; try again" end
+  if why == "late" then return "its files do not answer" end
+  return processes.has_ended(program.pid) and "it has ended" or requests.no_vm(program)
+end
+
 -- Asks a program for its coroutines, by a connection of its own.
 local function ask_coroutines(program, opt)
   local fd, why = programs.connect(program.facts)
   if fd then return request(program, fd, "dump", { format = opt.format == "json" and "json" or "text" }) end
-  return { problem = why == "busy" and "it has too many clients; try again" or
-		     why == "late" and "its files do not answer" or "it has ended" }
+  return { facts = program.facts, problem = why_unconnected(program, why) }
 end
 
 -- Takes an answer, or why there is none. Returns whether another one is to come: a recording has a second one.
@@ -80,6 +86,30 @@ local function collect(list)
   end
   requests.collect(asked, take, SECONDS)
   for _, its in ipairs(list) do requests.close(its) end
+end
+
+-- Asks programs for a recording and their coroutines. Returns both, by program. First goes what uses the connections
+-- that there are: a program does not wait long for a request.
+local function ask(list, opt)
+  local all, pairs_of = {}, {}
+  for i, program in ipairs(list) do all[i] = request(program, program.fd, "record", RECORDING) end
+  for i, program in ipairs(list) do
+    local coroutines = ask_coroutines(program, opt)
+    pairs_of[program], all[#all + 1] = { all[i], coroutines }, coroutines
+  end
+  collect(all)
+  return pairs_of
+end
+
+-- The same. Asks programs once more that have just closed their VMs.
+local function ask_all(list, opt)
+  local pairs_of, left = ask(list, opt), {}
+  for _, program in ipairs(list) do
+    program.fd = nil	-- Its request has closed it.
+    if pairs_of[program][1].has_left then left[#left + 1] = program end
+  end
+  for program, pair in pairs(ask(requests.reopen(left), opt)) do pairs_of[program] = pair end
+  return pairs_of
 end
 
 -- -- Dumps -----------------------------------------------------------------
@@ -186,18 +216,13 @@ function verb.main(this, opt, rest)
     this.say(err)
     return command.FAILED
   end
-  local opened, all, pairs_of, list = targets.open(this, opt, rest), {}, {}, {}
-  -- First what goes by the connections that there are: a program does not wait long for a request.
-  for i, program in ipairs(opened) do all[i] = request(program, program.fd, "record", RECORDING) end
-  for i, program in ipairs(opened) do
-    local coroutines = ask_coroutines(program, opt)
-    pairs_of[i], all[#all + 1] = { all[i], coroutines }, coroutines
-  end
-  collect(all)
+  local opened, list = targets.open(this, opt, rest), {}
+  local pairs_of = ask_all(opened, opt)
   local status = command.FAILED
   local left = limits.DUMP_BYTES
   for i, program in ipairs(opened) do
-    list[i] = dump_of(program, pairs_of[i][1], pairs_of[i][2], left)
+    local pair = pairs_of[program]
+    list[i] = dump_of(program, pair[1], pair[2], left)
     left = left - #list[i].coroutines
     if list[i].threads or list[i].coroutines ~= "" then status = command.OK end
   end

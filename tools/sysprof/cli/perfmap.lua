@@ -62,18 +62,14 @@ end
 function verb.main(this, opt, rest)
   local wrong = targets.wrong("perf-map", opt, rest)
   if wrong then return this.usage_error(wrong) end
-  local status, asked = command.OK, {}
+  local status = command.OK
   local opened = targets.open(this, opt, rest)
   local function fail(message)
     status = command.FAILED
     this.say(message)
   end
   if #opened == 0 then status = command.FAILED end
-  for _, program in ipairs(opened) do
-    local ok, why = requests.send_file(program, "perf-map")
-    if ok then asked[#asked + 1] = program else fail(why) end
-  end
-  requests.collect(asked, function(program, answer, why)
+  requests.ask_for_files(opened, "perf-map", nil, function(program, answer, why)
     local name = programs.name(program.facts)
     if not answer then return fail(why) end
     if answer.errors[1] then return fail(("%s: %s"):format(name, answer.errors[1])) end

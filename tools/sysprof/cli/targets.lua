@@ -70,11 +70,23 @@ function targets.wrong(verb, opt, rest)
   end
 end
 
+-- Waits for the next VMs of programs that have none. The first n matter only where no program is open.
+local function await(list, n)
+  local waiting, has_open = {}, false
+  for _, program in ipairs(list) do has_open = has_open or program.fd ~= nil end
+  for i, program in ipairs(list) do
+    if program.sleeps and (i > n or not has_open) then waiting[#waiting + 1] = program end
+  end
+  programs.await(waiting)
+end
+
 -- Opens a list of processes. Returns the list of opened ones, and of sentences on the others. Sentences on the first n
--- count only where nothing else is to be said.
-local function open(pids, n)
+-- count only where nothing else is to be said. may_wait: for programs between two VMs.
+local function open(pids, n, may_wait)
   local opened, problems, hidden = {}, {}, {}
-  for i, program in ipairs(programs.open_all(pids)) do
+  local all = programs.open_all(pids)
+  if may_wait then await(all, n) end
+  for i, program in ipairs(all) do
     local list = program.fd and opened or i > n and problems or hidden
     list[#list + 1] = program.fd and program or program.sentence
   end
@@ -108,7 +120,7 @@ function targets.open_more(opt, rest, list)
   for _, pid in ipairs(pids) do
     if not seen[pid] then wanted[#wanted + 1], seen[pid] = pid, true end
   end
-  return (open(wanted, 0))
+  return (open(wanted, 0, false))
 end
 
 -- Opens the programs that options and arguments mean. Says what is wrong with the others. Returns a list, which may be
@@ -133,7 +145,7 @@ function targets.open(this, opt, rest)
   -- Of those that no number names, only live ones are meant.
   local n = #list
   for _, pid in ipairs(given) do list[#list + 1] = pid end
-  local opened, problems = open(list, n)
+  local opened, problems = open(list, n, true)
   if missing then
     problems[#problems + 1] = ("no process has the name '%s'; 'luajit-sysprof ps' lists live programs"):format(missing)
   end

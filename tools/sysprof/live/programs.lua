@@ -24,7 +24,8 @@ local LISTED_SECONDS = 1		-- How long a list of folders holds.
 local FULL_SECONDS = 1		-- How long sockets may have too many clients.
 local FRESH_SECONDS = 1		-- A program closes a connection that brings no request for twice this time.
 local WRITE_BY_OTHERS = 18	-- In the mode of a file.
-local LOST_LOOKS, LOST_NAP_SECONDS = 5, 0.1
+local LOST_LOOKS, NAP_SECONDS = 5, 0.1
+local VM_LOOKS = 10		-- So long a program may be between two VMs.
 local ROOT = 0
 
 local programs = {}
@@ -258,7 +259,7 @@ end
 local function explain_lost(list)
   for _ = 1, LOST_LOOKS do
     if #list == 0 then return end
-    system.wait({}, LOST_NAP_SECONDS)
+    system.wait({}, NAP_SECONDS)
     connect_round(list)
     local facts, waiting = {}, {}
     for _, program in ipairs(list) do
@@ -289,12 +290,41 @@ local function explain(list)
   for i, has in ipairs(library.of_all(facts)) do
     local program = unknown[i]
     if has == "lost" then lost[#lost + 1] = program
-    else program.sentence = why_not_live(program.facts, has, program.why) end
+    else program.sentence, program.sleeps = why_not_live(program.facts, has, program.why), has == "ours" end
   end
   explain_lost(lost)
 end
 
--- Opens a list of processes. Returns a list of { pid=, facts=, fd= } or { pid=, sentence= }.
+-- Drops connections to programs that cannot answer, and says why.
+local function leave_unable(list)
+  for _, program in ipairs(list) do
+    local stopped = program.fd and programs.stopped(program.facts)
+    if stopped then system.close(program.fd) end
+    if stopped then program.fd, program.sentence = nil, stopped end
+    if not program.fd and not program.sentence then program.sentence = programs.name(program.facts) .. " has ended" end
+  end
+end
+
+-- Waits up to a second for programs without a live VM: one may have closed its VM and open the next. Each of the list
+-- is { facts=, sentence= }. Sets fd in place of the sentence.
+function programs.await(list)
+  local waiting = list
+  for _ = 1, VM_LOOKS do
+    if #waiting == 0 then break end
+    system.wait({}, NAP_SECONDS)
+    connect_round(waiting)
+    local without = {}
+    for _, program in ipairs(waiting) do
+      if program.fd then program.sentence = nil
+      elseif not processes.has_ended(program.facts.pid) then without[#without + 1] = program end
+    end
+    waiting = without
+  end
+  leave_unable(list)
+end
+
+-- Opens a list of processes. Returns a list of { pid=, facts=, fd= } or { pid=, sentence= }. sleeps: it has the
+-- library, but no live VM now.
 function programs.open_all(pids)
   local list, reachable, by_pid = {}, {}, {}
   for _, facts in ipairs(processes.look_all(pids)) do by_pid[facts.pid] = facts end
@@ -309,20 +339,8 @@ function programs.open_all(pids)
   local connected = system.now()
   explain(list)
   refresh(reachable, connected)
-  for _, program in ipairs(reachable) do
-    local stopped = program.fd and programs.stopped(program.facts)
-    if stopped then system.close(program.fd) end
-    if stopped then program.fd, program.sentence = nil, stopped end
-    if not program.fd and not program.sentence then program.sentence = programs.name(program.facts) .. " has ended" end
-  end
+  leave_unable(reachable)
   return list
-end
-
--- Opens a process. Returns { pid=, facts=, fd= }, or nil and a sentence.
-function programs.open(pid)
-  local program = programs.open_all({ pid })[1]
-  if program.fd then return program end
-  return nil, program.sentence
 end
 
 -- Says that a process cannot answer now because it is stopped, or nil.

@@ -27,12 +27,8 @@ end
 -- Lets each opened program begin. values: lines of the request. Returns those that began, with path: where they write;
 -- and how many refused the request.
 function recording.begin(list, values, say)
-  local asked, started, refused = {}, {}, 0
-  for _, program in ipairs(list) do
-    local ok, why = requests.send_file(program, "record", values)
-    if ok then asked[#asked + 1] = program else say(why) end
-  end
-  requests.collect(asked, function(program, answer, why, is_refusal)
+  local started, refused = {}, 0
+  requests.ask_for_files(list, "record", values, function(program, answer, why, is_refusal)
     local name = programs.name(program.facts)
     if not answer or answer.kind ~= "ok" then
       refused = refused + (is_refusal and 1 or 0)

@@ -20,6 +20,7 @@ local USUAL_SECONDS = 1.5	-- After which a process without an answer may be stop
 local STEP_SECONDS = 0.2
 local FULL = "No space left on device"	-- What a program answers that cannot write our temporary file.
 local SENTENCE_MAX = limits.ANSWER_SENTENCE
+local NO_VM = "has no live VM any more"	-- As a program answers.
 
 local requests = {}
 
@@ -60,8 +61,13 @@ local function explained(program, sentence)
   return program.file and sentence == FULL and temporary.problem(FULL) or sentence
 end
 
+-- Says that a program has closed its VM.
+function requests.no_vm(program)
+  return ("%s %s"):format(programs.name(program.facts), NO_VM)
+end
+
 -- Reads what a program has sent. Returns an answer; or nil and, unless nothing has come yet, a sentence, whether the
--- program has closed the connection, and whether it refuses the request.
+-- program has closed the connection, and whether it refuses the request. Sets has_left if it has closed its VM.
 function requests.receive(program)
   local packet, sender = socket.receive(program.fd)
   local name = programs.name(program.facts)
@@ -71,6 +77,7 @@ function requests.receive(program)
   local answer = parse(packet)
   if not answer then return nil, limits.sentence("PACKET", name) end
   if answer.kind == "error" then
+    program.has_left = answer.sentence:find(NO_VM, 1, true) ~= nil
     return nil, ("%s: %s"):format(name, explained(program, answer.sentence)), false, true
   end
   for i, sentence in ipairs(answer.errors) do answer.errors[i] = explained(program, sentence) end
@@ -88,7 +95,7 @@ function requests.send(program, verb, values, descriptor)
   local _, refusal, is_closed = requests.receive(program)	-- It may have said why before it closed.
   if refusal and not is_closed then return nil, refusal end
   local is_gone = is_closed or err:find("Broken pipe", 1, true) or err:find("reset by peer", 1, true)
-  local why = is_gone and "it has no live VM any more" or err
+  local why = is_gone and "it " .. NO_VM or err
   why = ("%s took no request: %s"):format(programs.name(program.facts), why)
   return nil, is_gone and requests.why_closed(program, why) or why
 end
@@ -100,6 +107,7 @@ function requests.send_file(program, verb, values)
   if not path then return nil, fd end
   local ok, why = requests.send(program, verb, values, fd)
   if ok then
+    if program.file then system.close(program.file) end
     program.path, program.file = path, fd
     return true
   end
@@ -117,7 +125,7 @@ function requests.has_ended(program)
   return false
 end
 
--- Says why a program has closed its connection; why: what else is known.
+-- Says why a program has closed its connection; why: what else is known. Sets has_left if its VM may be closed.
 function requests.why_closed(program, why)
   local name, facts = programs.name(program.facts), program.facts
   if requests.has_ended(program) then return name .. " has ended" end
@@ -125,6 +133,7 @@ function requests.why_closed(program, why)
   if now and (now.comm ~= facts.comm or table.concat(now.args, " ") ~= table.concat(facts.args, " ")) then
     return ("%s runs another program now, %s"):format(name, now.name)
   end
+  program.has_left = true
   return why
 end
 
@@ -169,6 +178,42 @@ function requests.collect(list, take, seconds)
   for _, program in ipairs(list) do	-- In their order.
     if waiting[program] then take(program, nil, requests.no_answer(program, seconds)) end
   end
+end
+
+-- Connects anew to programs that have closed their VMs, if they open the next ones soon. Returns those that did.
+function requests.reopen(list)
+  for _, program in ipairs(list) do requests.close(program) end
+  programs.await(list)
+  local opened = {}
+  for _, program in ipairs(list) do
+    program.sentence = nil
+    opened[#opened + 1] = program.fd and program or nil
+  end
+  return opened
+end
+
+-- Sends a request with a new file to each program of a list, and collects their answers as above. Asks one that has
+-- just closed its VM once more.
+function requests.ask_for_files(list, verb, values, take)
+  local function ask(some, again)
+    local asked, left, why_of = {}, {}, {}
+    local function took(program, answer, why, is_refusal)
+      if answer or not (again and program.has_left) then return take(program, answer, why, is_refusal) end
+      left[#left + 1], why_of[program] = program, why
+    end
+    for _, program in ipairs(some) do
+      local ok, why = requests.send_file(program, verb, values)
+      if ok then asked[#asked + 1] = program else took(program, nil, why) end
+    end
+    requests.collect(asked, took)
+    return left, why_of
+  end
+  local left, why_of = ask(list, true)
+  local opened = requests.reopen(left)
+  for _, program in ipairs(left) do
+    if program.fd then program.has_left = false else take(program, nil, why_of[program]) end
+  end
+  ask(opened, false)
 end
 
 -- Sends a short request to each program of a list, and closes them. Calls take as above.

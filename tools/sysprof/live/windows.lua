@@ -39,8 +39,9 @@ end
 
 -- Connects to a program again. Returns whether that worked.
 local function connect(self, its)
-  local opened, why = programs.open(its.pid)
-  if opened then
+  local opened = programs.open_all({ its.pid })[1]
+  local why = opened.sleeps and requests.no_vm(its) or opened.sentence
+  if opened.fd then
     its.fd, its.facts, its.lost_since = opened.fd, opened.facts, nil
     return true
   elseif processes.has_ended(its.pid) then
@@ -96,8 +97,8 @@ end
 
 -- -- API -------------------------------------------------------------------
 
--- list: of programs.open(). values: of the requests. seconds: of a window. Waits for the first answers of all programs.
--- Returns an object with: list, the programs that are left; sentences, why others are not.
+-- list: of programs.open_all(). values: of the requests. seconds: of a window. Waits for the first answers of all
+-- programs. Returns an object with: list, the programs that are left; sentences, why others are not.
 function windows.open(list, values, seconds)
   local self = setmetatable({ list = {}, values = values, seconds = seconds, sentences = {} }, mt)
   for i, its in ipairs(list) do self.list[i] = its end
@@ -106,7 +107,7 @@ function windows.open(list, values, seconds)
   for _, its in ipairs(list) do
     if its.path then
       asked[#asked + 1] = its
-    elseif not its.ended then
+    elseif not its.ended and not its.has_left then
       remove(self, its, its.note)
     end
   end
@@ -114,6 +115,10 @@ function windows.open(list, values, seconds)
     if answer and answer.kind == "ok" then
       its.is_accepted = true
       if answer.notes[1] then its.note = ("%s: %s"):format(name_of(its), answer.notes[1]) end
+    elseif its.has_left and not processes.has_ended(its.pid) then
+      system.close(its.file)
+      its.path, its.file = nil, nil
+      retry(its, why)
     else
       system.close(its.file)
       local refusal = answer and (answer.errors[1] or answer.notes[1])

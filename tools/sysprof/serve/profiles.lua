@@ -138,12 +138,8 @@ function profiles.coroutines(write, open, is_text, note)
   local opened, wrong = open_all(open)
   if not opened then return 503, wrong end
   local say, said = sentences()
-  local asked, texts, left = {}, {}, limits.DUMP_BYTES
-  for _, program in ipairs(opened) do
-    local ok, why = requests.send_file(program, "dump", { format = is_text and "text" or "folded" })
-    if ok then asked[#asked + 1] = program else say(why) end
-  end
-  requests.collect(asked, function(program, answer, why)
+  local texts, left = {}, limits.DUMP_BYTES
+  requests.ask_for_files(opened, "dump", { format = is_text and "text" or "folded" }, function(program, answer, why)
     local name = programs.name(program.facts)
     if not answer then return say(why) end
     for _, problem in ipairs(answer.errors) do say(name, ": ", problem) end
