@@ -212,6 +212,14 @@ function processes.threads(pid)
   return list
 end
 
+-- Has a thread of a process a seccomp filter?
+function processes.has_filter(pid)
+  for _, path in ipairs(thread_paths(pid)) do
+    if content(path .. "/status"):find("\nSeccomp:\t[12]\n") then return true end
+  end
+  return false
+end
+
 -- Is this the name of a process: of its program, its file or its script?
 function processes.is_named(facts, name)
   local function has(path)

@@ -197,6 +197,12 @@ local function is_foreign(facts)
   return user ~= 0 and user ~= facts.user
 end
 
+-- Returns the end of a sentence on a program that does not answer: a seccomp filter may be the cause.
+function programs.filter_text(facts)
+  if not processes.has_filter(facts.pid) then return "" end
+  return "; it has a seccomp filter, which may refuse the system calls of live control"
+end
+
 local LIVE = "start it with LUAJIT_SYSPROF=live, or let it call misc.sysprof.live()"
 
 -- Returns why a process has no socket, with the remedy. has: of sysprof.live.library. why: of its connection.
@@ -215,7 +221,7 @@ local function why_not_live(facts, has, why)
     return ("%s is live, but its socket in %s was removed, perhaps by a cleaner of temporary files; it makes a new " ..
 	    "one within %d s: run the command again then"):format(name, FOLDER .. facts.user, ANEW_SECONDS)
   end
-  if has == "ours" then return ("%s is not live; %s"):format(name, LIVE) end
+  if has == "ours" then return ("%s is not live; %s%s"):format(name, LIVE, programs.filter_text(facts)) end
   if has == "other" then
     return ("%s runs a LuaJIT without sysprof; start it with the libluajit-5.1.so.2 of sysprof"):format(name)
   elseif has == "none" then

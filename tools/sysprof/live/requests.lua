@@ -134,14 +134,15 @@ function requests.why_closed(program, why)
     return ("%s runs another program now, %s"):format(name, now.name)
   end
   program.has_left = true
-  return why
+  return why .. programs.filter_text(facts)
 end
 
 -- Says that a program did not answer.
 function requests.no_answer(program, seconds)
   local name = programs.name(program.facts)
   if processes.has_ended(program.pid) then return name .. " has ended" end
-  return programs.stopped(program.facts) or limits.sentence("ANSWER_SECONDS", name, seconds)
+  return programs.stopped(program.facts) or
+	 limits.sentence("ANSWER_SECONDS", name, seconds) .. programs.filter_text(program.facts)
 end
 
 function requests.close(program)
