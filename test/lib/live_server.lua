@@ -49,10 +49,10 @@ M.EVIL_TEXT = "1 coroutine of process 1: 1 running\n\nprocess 1: init\n\27[31mre
 M.EVIL_MAP = "1000 10 trace 1 app.lua:1\n\27[31m\n2000 10 trace 2 \27]0;title\7\nno address at all\n" ..
 	     "3000 10 " .. ("x"):rep(10000) .. "\n"
 
--- A profile of this process with n samples of a function.
-function M.profile(name, n)
+-- A profile of this process with n samples of a function. pid: unless it is this process.
+function M.profile(name, n, pid)
   local b = B.new(3):context(7)
-  b:meta("pid", tostring(C.getpid())):meta("start_time", "2000000000")
+  b:meta("pid", tostring(pid or C.getpid())):meta("start_time", "2000000000")
   b:lfunc(1, 0, "@live.lua"):lfunc(2, 2, "@live.lua", name)
   b:stack(1, { F.cbound, F.lfunc(1, 5), F.lfunc(2, 3) })
   for _ = 1, n do b:sample(1, 0, 1) end
@@ -75,7 +75,7 @@ end
 
 -- What the file of a recording gets, at once.
 local function content_of(behaviour)
-  local s = M.profile("hot_in_" .. behaviour, 30)
+  local s = M.profile("hot_in_" .. behaviour, 30, behaviour == "another" and 1 or nil)
   local profile = behaviour == "contents" and t.content("live_server.profile") or ""
   if profile ~= "" then return profile end
   if behaviour == "garbage_file" then return ("no profile "):rep(1000) end

@@ -250,6 +250,7 @@ for behaviour, expected in pairs {
   closes = { 1, "coroutines unknown: the process " },
   never_done = { 0, "threads may lack samples: the process did not answer within " },
   dies = { 0, "threads may lack samples: the process has ended" },
+  another = { 1, "threads unknown: the process sent the recording of another process, expected PID " },
   garbage_file = { 1, "threads unknown: not a sysprof profile" },
   empty_file = { 1, "threads unknown: it recorded nothing" },
   done_with_error = { 0, "threads may lack samples: the VM is being profiled already" },

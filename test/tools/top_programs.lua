@@ -148,7 +148,7 @@ for behaviour, message in pairs {
   silent = "did not answer within", garbage = "sent an answer that this version of sysprof does not know",
   sentence = "this VM is ?[31mthe subject", endless = "xxx", refuses = "no perf events here", done_with_error = "the VM is being profiled already",
   done_at_once = "the recording ended at once", early_refusal = "another user owns it",
-  garbage_file = "not a sysprof profile", empty_file = "a note at the end",
+  another = "sent the recording of another process, expected PID ", garbage_file = "not a sysprof profile", empty_file = "a note at the end",
   closes = "process ",
 } do
   local pid = server.start(behaviour)
@@ -173,8 +173,8 @@ end
 
 -- A damaged recording has a sentence.
 do
-  t.write_file("live_server.profile", server.profile("hot_in_contents", 30) .. ("\0"):rep(100000))
   local pid = server.start("contents")
+  t.write_file("live_server.profile", server.profile("hot_in_contents", 30, pid) .. ("\0"):rep(100000))
   local message = ("process %d: offset "):format(pid)
   local status, out, err = try("top --once -d 300ms " .. pid)
   t.equal(status, 0, "damaged: status: " .. err)

@@ -14,6 +14,7 @@ local outfile = require("sysprof.cli.outfile")
 local processes = require("sysprof.live.processes")
 local programs = require("sysprof.live.programs")
 local reader = require("sysprof.read.reader")
+local recording = require("sysprof.live.recording")
 local requests = require("sysprof.live.requests")
 local runspecs = require("sysprof.cli.runspecs")
 local targets = require("sysprof.cli.targets")
@@ -170,21 +171,23 @@ local function silence_of(its, threads)
     its.vms == 1 and busy_with(threads) or "they sleep in C, or stay in compiled code")
 end
 
--- Returns a dump (sysprof.cli.dumped). left: how many bytes its list of coroutines may have.
-local function dump_of(program, recording, coroutines, left)
+-- Returns a dump (sysprof.cli.dumped). moment: its recording. left: how many bytes its list of coroutines may have.
+local function dump_of(program, moment, coroutines, left)
   local facts = program.facts
   local dump = { facts = facts }
-  local st = recording.path and files.stat(recording.path)
+  local st = moment.path and files.stat(moment.path)
   local profile, err
   if st and st.size > 0 then
-    profile, err = reader.read(recording.path, { timeline = true, live = true, most = limits.WINDOW_BYTES })
+    profile, err = reader.read(moment.path, { timeline = true, live = true, most = limits.WINDOW_BYTES })
+    err = err or recording.foreign(profile, facts)
+    if err then profile = nil end
   end
   local missing
   if profile then
     dump.threads, dump.real, missing, dump.others = threads_of(facts, profile)
     missing = profile:problem_text() or missing
   end
-  local problem = recording.problem or err or not profile and "it recorded nothing" or missing
+  local problem = moment.problem or err or not profile and "it recorded nothing" or missing
   dump.trouble = problem and plain(facts, problem) or nil
   local list, why
   if coroutines.path then list, why = files.text(coroutines.path, left) end

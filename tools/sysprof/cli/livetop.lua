@@ -8,6 +8,7 @@ local files = require("sysprof.base.files")
 local keys = require("sysprof.cli.keys")
 local limits = require("sysprof.base.limits")
 local reader = require("sysprof.read.reader")
+local recording = require("sysprof.live.recording")
 local room = require("sysprof.model.room")
 local runspecs = require("sysprof.cli.runspecs")
 local system = require("sysprof.base.system")
@@ -75,7 +76,10 @@ local function new_rounds(sums, recorded, seconds)
 
   function self.take(its, path)
     local profile, err = reader.read(path, options)
-    if profile then
+    local foreign = profile and recording.foreign(profile, its.facts)
+    if foreign then
+      its.note = foreign
+    elseif profile then
       count = count + 1
       waiting[count], told[its] = { its, profile }, true
       if not profile.complete and not its.ended then say(its, profile:problem_text()) end

@@ -79,6 +79,17 @@ function recording.too_long(program, most)
   return ("%s: its recording was ended: %s"):format(programs.name(program.facts), limits.too_long(most))
 end
 
+-- Says that a profile is not of the process that was asked for it, or nil. The program may write what it wants.
+function recording.foreign(profile, facts)
+  for _, session in ipairs(profile.sessions) do
+    local pid = tonumber(session.meta.pid or "")
+    if pid and pid ~= facts.own_pid then
+      return ("%s sent the recording of another process, expected PID %d in it, got %.0f; restart the program")
+	     :format(programs.name(facts), facts.own_pid, pid)
+    end
+  end
+end
+
 -- Ends recordings whose files are too long, and says so. list: those that began. running: those that go on. Returns
 -- whether there are any.
 local function end_long(say, list, running, most)
