@@ -170,6 +170,10 @@ int main(void)
   ATTACK(sendto, ON_VM, KILL_PROCESS, 1, 0);
   ATTACK(clock_gettime, ON_VM, KILL_THREAD, 1, 0);
   ATTACK(getppid, ON_VM, KILL_PROCESS, 1, 1);
+  /* Without it, nobody looks at stacks. */
+  ATTACK(get_robust_list, BEFORE, KILL_PROCESS, 1, 1);
+  ATTACK(get_robust_list, ON_VM, KILL_PROCESS, 1, 1);
+  ATTACK(get_robust_list, ON_ALL, KILL_PROCESS, 1, 1);
   ATTACK(accept4, ON_VM, KILL_PROCESS, 1, 1);
   /* Another thread has it. That one has no samples. */
   ATTACK(rt_sigpending, ON_OTHER, KILL_PROCESS, 1, 1);

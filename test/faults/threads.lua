@@ -14,5 +14,6 @@ faults.all {
   { { "sysconf", "nanosleep" }, { "EINTR" }, { "wall", "threads" } },
   { { "rt_sigprocmask" }, { "EFAULT" }, { "wall", "task", "threads" } },
   { { "process_vm_readv" }, { "EFAULT", "EPERM", "ENOSYS" }, { "wall", "task", "threads" } },
+  { { "get_robust_list" }, { "EPERM", "ENOSYS" }, { "threads", "fork" } },
   { { "_dl_find_object" }, { "ENOENT" }, { "wall", "task", "threads" } },
 }

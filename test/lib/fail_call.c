@@ -342,6 +342,7 @@ long fault_syscall(long nr, ...)
 		     : nr == SYS_rt_tgsigqueueinfo ? "rt_tgsigqueueinfo"
 		     : nr == SYS_rt_sigprocmask    ? "rt_sigprocmask"
 		     : nr == SYS_process_vm_readv  ? "process_vm_readv"
+		     : nr == SYS_get_robust_list   ? "get_robust_list"
 						   : "another";
   int err = fault_now(name), i;
   va_list args;
