@@ -2,7 +2,8 @@
 ** With threads = "all", a thread whose C stack has no room for a signal gets none, from no clock: it
 ** uses nearly all of its stack. Its CPU time has no stack, and `limit` counts such
 ** threads. Threads with larger stacks have samples. The bounds of a stack are its own, also if
-** the program gave its memory.
+** the program gave its memory. The signal of itimer reaches any thread: `limit` counts those
+** without room.
 */
 
 #ifndef _GNU_SOURCE
@@ -10,6 +11,7 @@
 #endif
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 
 #include "session.h"
 #include "small_stack.h"
@@ -70,11 +72,16 @@ static __attribute__((noinline)) void *large_main(void *arg)
   return arg;
 }
 
+static size_t small_size(void)
+{
+  long least = sysconf(_SC_THREAD_STACK_MIN);
+  return least > 16384 ? (size_t)least : 16384;
+}
+
 static void small_begin(Small *s, int is_given)
 {
   pthread_attr_t attr;
-  long least = sysconf(_SC_THREAD_STACK_MIN);
-  s->size = least > 16384 ? (size_t)least : 16384;
+  s->size = small_size();
   s->given = NULL;
   REQUIRE(pthread_attr_init(&attr) == 0);
   if (is_given) {
@@ -147,6 +154,48 @@ out:
   sink_free(&sink);
 }
 
+/* Blocks all signals, so that none overflows its stack. */
+static void *blocking_main(void *arg)
+{
+  sigset_t all;
+  sigfillset(&all);
+  REQUIRE(pthread_sigmask(SIG_BLOCK, &all, NULL) == 0);
+  begun++;
+  while (!over) usleep(1000);
+  return arg;
+}
+
+/* The signal of itimer reaches any thread: `limit` tells how many have no room for it. */
+static void profile_itimer(lua_State *L, int threads)
+{
+  Sink sink;
+  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
+  struct luam_Sysprof_SelfReport r;
+  time_t deadline = time(NULL) + 100;
+  pthread_attr_t attr;
+  pthread_t small;
+  opt.threads = (uint8_t)threads;
+  opt.clocks = "itimer";
+  over = begun = 0;
+  REQUIRE(pthread_attr_init(&attr) == 0);
+  REQUIRE(pthread_attr_setstacksize(&attr, small_size()) == 0);
+  REQUIRE(pthread_create(&small, &attr, blocking_main, NULL) == 0);
+  REQUIRE(pthread_attr_destroy(&attr) == 0);
+  while (!begun) usleep(1000);
+  REQUIRE(luaM_sysprof_start(L, &opt) == PROFILE_SUCCESS);
+  do {
+    session_work(L);
+    CHECK_EQ(luaM_sysprof_selfreport(L, &r, sizeof(r)), PROFILE_SUCCESS);
+  } while (!strstr(r.limit, "SIGPROF") && time(NULL) < deadline);
+  printf("itimer: %s\n", r.limit);
+  CHECK(strstr(r.limit, "C stacks SIGPROF of itimer may overflow: 1, with") != NULL);
+  CHECK(strstr(r.limit, "choose another clock") != NULL);
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  over = 1;
+  REQUIRE(pthread_join(small, NULL) == 0);
+  sink_free(&sink);
+}
+
 int main(void)
 {
   static const char *const clocks[] = { "cpu",         "ctimer", "task-clock",
@@ -158,6 +207,8 @@ int main(void)
     profile(L, clocks[i], 0);
     profile(L, clocks[i], 1);
   }
+  profile_itimer(L, LUAM_SYSPROF_THREADS_OWN);
+  profile_itimer(L, LUAM_SYSPROF_THREADS_ALL);
   lua_close(L);
   return check_status();
 }

@@ -345,13 +345,28 @@ static void thread_pause(ThreadScan *scan, Session *s)
   scan->foreign += s->stack == OSSTACK_FOREIGN;
 }
 
-/* Say why threads get no signal: as many as at most at one time. */
+/* Does the profile have a timer of the process, whose signal reaches any thread? */
+static int has_itimer(const Profile *p)
+{
+  int i;
+  for (i = 0; i < p->opt.nspec; i++)
+    if (strcmp(p->opt.spec[i].name, "itimer") == 0) return 1;
+  return 0;
+}
+
+/* Say why threads get no signal, or should not: as many as at most at one time. */
 static void note_unsampled(Profile *p, uint32_t small, uint32_t foreign)
 {
   if (small <= p->nsmall && foreign <= p->nforeign) return;
   if (small > p->nsmall) p->nsmall = small;
   if (foreign > p->nforeign) p->nforeign = foreign;
-  if (p->nsmall)
+  if (p->nsmall && has_itimer(p))
+    snprintf(
+      p->note, sizeof(p->note),
+      "threads whose C stacks SIGPROF of itimer may overflow: %u, with less than %zu "
+      "KB; choose another clock",
+      p->nsmall, (lj_osstack_least() + 1023) >> 10);
+  else if (p->nsmall)
     snprintf(
       p->note, sizeof(p->note),
       "threads without samples: %u, because their C stacks have less than %zu KB, and a "
@@ -373,10 +388,19 @@ static void count_unsampled(Profile *p, uint64_t n)
     relaxed_set(&s->sm.counters[SPF_COUNTER_UNSAMPLED], n);
 }
 
-/* Look at the only session. */
+static void stack_count(void *ctx, int tid)
+{
+  uint32_t *small = (uint32_t *)ctx;
+  *small += lj_osstack_look(tid) == OSSTACK_SMALL;
+}
+
+/* Look at the only session, and at threads that its clock signals though it does not sample them. */
 static void own_look(Profile *p)
 {
   Session *s = session_ofvm(p);
+  uint32_t small = 0;
+  if (has_itimer(p) && lj_osstack_canlook() && lj_osthread_each(stack_count, &small))
+    note_unsampled(p, small, 0);
   lj_totals_look(&s->sm);
   session_look(s);
   count_unsampled(p, (uint64_t)s->paused);
@@ -473,7 +497,7 @@ int lj_vmprofile_needsthread(const Profile *p)
   return profile_isrunning(p) &&
 	 (p->opt.threads == LUAM_SYSPROF_THREADS_ALL || profileopts_haslook(&p->opt) ||
 	  profileopts_ends(&p->opt) || session_ofvm(p)->paused ||
-	  p->opt.walker == LUAM_SYSPROF_BACKTRACER_LIBUNWIND ||
+	  p->opt.walker == LUAM_SYSPROF_BACKTRACER_LIBUNWIND || has_itimer(p) ||
 	  (p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD &&
 	   p->opt.mode != LUAM_SYSPROF_DEFAULT));
 }
