@@ -131,6 +131,20 @@ ways.meta_eq = { call = "local _ = OWN[1] == OWN[2]",
   setup = "local OWN = { { __eq = NAME } } OWN[2] = setmetatable({}, OWN[1]) " ..
 	  "OWN[1] = setmetatable({}, OWN[1])" }
 
+-- With the semantics of Lua 5.2 (LUAJIT_ENABLE_LUA52COMPAT), LuaJIT calls more metamethods of tables. pairs and ipairs
+-- leave the stack by a tail call.
+if select(2, coroutine.running()) then
+  for name, way in pairs {
+    len_of_table = { "len", call = "local _ = #OWN", free = true },
+    lt_of_number = { "lt", call = "local _ = OWN < 1", free = true },
+    pairs = { "pairs", call = "for _ in pairs(OWN) do x = x + 1 end", ret = "return next, {}" },
+    ipairs = { "ipairs", call = "for _ in ipairs(OWN) do x = x + 1 end", ret = "return next, {}" },
+  } do
+    way.setup = ("local OWN = setmetatable({}, { __%s = NAME })"):format(way[1])
+    ways["meta_" .. name] = way
+  end
+end
+
 local way_names = {}
 for name in pairs(ways) do way_names[#way_names + 1] = name end
 table.sort(way_names)
