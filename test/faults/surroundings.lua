@@ -65,10 +65,10 @@ if can("mounting", mounting(PLACES) .. " true") then
   for _, scenario in ipairs { "wall", "threads" } do
     faults.happens { title = "file system unmounted", scenario = scenario, path = "fs/p.bin",
 		     before = mounting(PLACES, "cp seen/p.bin ."),
-		     code = [[assert(os.execute("umount -l fs") == 0)]] }
+		     code = [[assert(require("shell_status")("umount -l fs") == 0)]] }
     faults.happens { title = "file system remounted read-only, which the kernel refuses", scenario = scenario,
 		     path = "fs/p.bin", before = mounting(PLACES, "cp seen/p.bin ."),
-		     code = [[assert(os.execute("mount -o remount,ro seen 2>/dev/null") ~= 0)]] }
+		     code = [[assert(require("shell_status")("mount -o remount,ro seen 2>/dev/null") ~= 0)]] }
   end
 end
 
@@ -82,7 +82,7 @@ if can("ext4 in a file", TRY) then
   for _, scenario in ipairs { "wall", "threads" } do
     faults.happens { title = "file system read-only after an error", scenario = scenario, errno = "EROFS",
 		     path = "fs/p.bin", before = mounting(IMAGE, "cp fs/p.bin ."),
-		     code = ([[assert(os.execute("%s") == 0)]]):format(ERROR) }
+		     code = ([[assert(require("shell_status")("%s") == 0)]]):format(ERROR) }
   end
 end
 faults.finish()

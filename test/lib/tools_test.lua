@@ -6,6 +6,8 @@
 -- the program that runs the reader.
 ----------------------------------------------------------------------------
 
+local shell_status = require("shell_status")
+
 local t = { source = os.getenv("SYSPROF_SOURCE") or ".",
 	    luajit = os.getenv("LUAJIT") or "luajit" }
 local checks, failures = 0, 0
@@ -121,8 +123,7 @@ end
 -- Runs a shell command; returns status, standard output, standard error.
 function t.shell(command)
   local out, err = os.tmpname(), os.tmpname()
-  local a, kind, code = os.execute(("{ %s ; } >%s 2>%s"):format(command, out, err))
-  local status = kind and code or a / 256
+  local status = shell_status(("{ %s ; } >%s 2>%s"):format(command, out, err))
   local stdout, stderr = t.read_file(out), t.read_file(err)
   os.remove(out)
   os.remove(err)
