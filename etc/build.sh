@@ -1,5 +1,10 @@
 # shellcheck shell=sh
-# Builds of a source tree for the commands in etc/: configure, compile, or both with a log.
+# Builds of a source tree for the commands in etc/: flags, configure, compile, or both with a log.
+
+# Print OpenResty's flags for LuaJIT: dual numbers, and the semantics of Lua 5.2.
+openresty_flags() {
+  echo '-DLUAJIT_NUMMODE=2 -DLUAJIT_ENABLE_LUA52COMPAT'
+}
 
 # configure SOURCE FOLDER [CMAKE ARGUMENT...]
 configure() {

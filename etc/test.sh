@@ -1,9 +1,12 @@
 #!/bin/sh
-# Runs all tests, in a build with each LuaJIT of the release. Run as root, it installs
-# missing packages; otherwise it lists them and stops. Prints the totals at the end, and
-# fails if a test failed or no test ran. Up to five tests of a build that fail beside others
-# run once more, alone: a neighbour may have taken their time. The last lines name those that
-# passed only then.
+# Runs all tests, in a build with each LuaJIT of the release: luajit2 without flags, and
+# luajit with OpenResty's flags. vm_edits/build_with_assertions builds and profiles luajit without
+# these flags.
+#
+# Run as root, it installs missing packages; otherwise it lists them and stops. Prints the
+# totals at the end, and fails if a test failed or no test ran. Up to five tests of a build
+# that fail beside others run once more, alone: a neighbour may have taken their time. The
+# last lines name those that passed only then.
 #
 # usage: etc/test.sh [BUILD [CTEST OPTION...]]
 #   BUILD   build folder, default build/; BUILD-luajit for the second base
@@ -39,16 +42,17 @@ failed_names() {
   sed 's/^[0-9]*://' "$1/Testing/Temporary/LastTestsFailed.log"
 }
 
-# Build and test one base, with all tests or (ON) with those that depend on the base.
+# Build and test one base with flags, with all tests or (ON) with those that depend on the base.
 try() {
   folder=$1
   package=$2
-  of_base=$3
-  shift 3
-  echo "== $package"
+  flags=$3
+  of_base=$4
+  shift 4
+  echo "== $package${flags:+ with $flags}"
   log=$folder/build.log
-  build_tree "$log" "$source" "$folder" -DLUAJIT_PACKAGE="$package" -DSYSPROF_BUILD_PLAIN=ON \
-    -DSYSPROF_WERROR=ON -DSYSPROF_TESTS_OF_BASE="$of_base" || {
+  build_tree "$log" "$source" "$folder" -DLUAJIT_PACKAGE="$package" -DLUAJIT_XCFLAGS="$flags" \
+    -DSYSPROF_BUILD_PLAIN=ON -DSYSPROF_WERROR=ON -DSYSPROF_TESTS_OF_BASE="$of_base" || {
     cat "$log"
     echo "the build on $package failed"
     failed=$((failed + 1))
@@ -96,8 +100,8 @@ try() {
   [ "$broken" = 0 ] || [ "$f" != 0 ] || failed=$((failed + 1))
 }
 
-try "$build" luajit2 OFF "$@"
-try "$build-luajit" luajit ON "$@"
+try "$build" luajit2 '' OFF "$@"
+try "$build-luajit" luajit "$(openresty_flags)" ON "$@"
 
 [ -z "$alone" ] || echo "passed only alone:$alone"
 echo "$passed passed, $failed failed, $skipped skipped"

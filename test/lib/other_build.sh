@@ -1,5 +1,12 @@
 # Builds of LuaJIT with other options, in the current folder, for tests.
 
+. "$SYSPROF_SOURCE/etc/build.sh"
+
+# The LUAJIT_XCFLAGS of the usual build.
+usual_flags() {
+  sed -n 's/^LUAJIT_XCFLAGS:STRING=//p' "$SYSPROF_BUILD/CMakeCache.txt"
+}
+
 # Configures in build/ with more options for LuaJIT, and builds the program luajit there.
 # build.log gets the output. Nothing needs the library, or code that is fast.
 other_build() {

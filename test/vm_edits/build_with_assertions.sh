@@ -1,6 +1,7 @@
 # TIMEOUT: 900
 # LuaJIT with all its assertions and without its FFI builds with sysprof. No assertion
-# fails during a profile of the real workloads.
+# fails during a profile of the real workloads. It has no other flags of the usual build, such as
+# OpenResty's in etc/test.sh: so both are tried.
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/other_build.sh"

@@ -5,6 +5,7 @@
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/other_build.sh"
 
 rm -rf source build
 mkdir source
@@ -21,7 +22,7 @@ build() {
 }
 
 cmake -S source -B build -DLUAJIT_SOURCE_DIR="$LUAJIT_BASE" -DBUILD_TESTING=OFF \
-  -DLUAJIT_DISABLE_SYSPROF=ON >log 2>&1 || {
+  -DLUAJIT_DISABLE_SYSPROF=ON -DLUAJIT_XCFLAGS="$(usual_flags)" >log 2>&1 || {
   cat log
   fail "cmake"
   exit 1
