@@ -43,26 +43,40 @@ function say_pid()
 end
 ]]
 
--- Each begins with a call of busy in a coroutine. From say_pid() on, it does not answer for seconds of its clock.
+-- Each begins with a call of busy in a coroutine. From say_pid() on, it does not answer until the test lets it go on. The
+-- call that looks at nothing ends by itself.
 local BODIES = {
   loop = { [[
-local function spin(n) local s = 0 for i = 1, n do s = s + i % 7 end return s end
-local t0 = os.clock()
-spin(1e8)
-local n = 1e8 * BUSY_S / (os.clock() - t0)
-function busy() say_pid() return (spin(n)) end]],
-    "    spin (../box.lua:29)\n    busy (../box.lua:33)\n", "    [compiled code]\n" },
+ffi.cdef "int open(const char *, int, int); int ftruncate(int, long); void *mmap(void *, size_t, int, int, int, long);"
+local fd = C.open("go_on", 66, 384)	-- O_RDWR | O_CREAT.
+C.ftruncate(fd, 8)
+local go_on, turns = ffi.cast("int *", C.mmap(nil, 8, 3, 1, fd, 0)), ffi.cast("int *", C.mmap(nil, 8, 3, 34, -1, 0))
+local function spin() while go_on[0] == 0 do turns[0] = turns[0] + 1 end return 1 end	-- The store forces the load.
+function busy() say_pid() return (spin()) end]],
+    "    spin (../box.lua:33)\n    busy (../box.lua:34)\n", "    [compiled code]\n" },
   match = { [[
 local function try(length) return ((("a"):rep(length)):find(("a-"):rep(4) .. "b")) end
 local t0 = os.clock()
 try(60)
-local n = 60 * (BUSY_S / (os.clock() - t0)) ^ (1 / 5)	-- Five nested loops.
+local n = 60 * (3 / (os.clock() - t0)) ^ (1 / 5)	-- Three seconds of five nested loops.
 function busy() say_pid() return (try(n)) end]],
     "    string.find\n    try (../box.lua:29)\n    busy (../box.lua:33)\n", "str_find_aux" },
   read = { [[
-function busy() local pipe = io.popen("sleep " .. BUSY_S) say_pid() local s = pipe:read("*a") pipe:close() return s end]],
-    "    file:read\n    busy (../box.lua:29)\n", "    read\n" },
+function busy()
+  local pipe = io.popen("until test -e go_on; do sleep 0.02; done")
+  say_pid()
+  local s = pipe:read("*a")
+  pipe:close()
+  return s
+end]],
+    "    file:read\n    busy (../box.lua:32)\n", "    read\n" },
 }
+
+local function let_go_on()
+  local file = io.open("box/go_on", "r+b") or assert(io.open("box/go_on", "wb"))	-- A program may have mapped it.
+  file:write(("x"):rep(8))
+  file:close()
+end
 
 local RUN = [[
 
@@ -71,10 +85,10 @@ co()
 while not is_over() do C.sleep(0) coroutine.resume(kept[1]) end
 ]]
 
--- Starts a program that is busy for these seconds.
-local function start_program(value, code, busy_s)
+-- Starts a program; it is busy then.
+local function start_program(value, code)
   fresh()
-  box.start(value, ("local BUSY_S = %d; "):format(busy_s or 4) .. HEAD .. code .. RUN)
+  box.start(value, HEAD .. code .. RUN)
   return tonumber(wait("the program", function() return exists("pid") and contents("pid") end))
 end
 
@@ -109,6 +123,7 @@ for name, body in pairs(BODIES) do
       t.equal(n, 4, what .. ": all that wait")
     end
     -- The program answers at last.
+    let_go_on()
     local dump = wait_file("r2.bin.coroutines", what, "running\n    ")
     t.ok(dump:find("^%d+ coroutines? of process " .. pid .. ": 1 running"), what .. ": the dump: " .. dump)
     t.contains(dump, "2 suspended", what .. ": the dump")
@@ -120,12 +135,13 @@ end
 
 -- By a control file. A second request while the first one waits makes no second file.
 local pid = start_program("control=" .. select(2, t.shell("pwd")):gsub("\n", "") .. "/box/control,paused,path=r%r.bin",
-			  BODIES.loop[1], 8)
+			  BODIES.loop[1])
 put("control", "coroutines")
 wait_file("r1.bin.coroutines", "by a file", UNKNOWN)
 put("control", "coroutines again")
 t.nap(1500)
 t.equal(box.files("*coroutines"), "r1.bin.coroutines\n", "by a file: one file")
+let_go_on()
 wait_file("r2.bin.coroutines", "by a file", "running\n    ")
 box.stop("by a file")
 t.ok(pid > 0)
@@ -136,6 +152,7 @@ t.equal(ffi.C.kill(pid, SIGUSR1), 0, "kill")
 wait("a long path", function() return contents("err"):find("\n", 1, true) end)
 t.contains(contents("err"), "LUAJIT_SYSPROF: dump of the coroutines of VM 1: x", "a long path")
 t.contains(contents("err"), "File name too long", "a long path")
+let_go_on()
 box.stop("a long path")
 
 -- A thread that blocks the signal, and waits.
@@ -150,7 +167,7 @@ while not is_over() do C.sleep(1) end
 pid = tonumber(wait("a blocked signal", function() return exists("pid") and contents("pid") end))
 wait_file("r1.bin.coroutines", "a blocked signal: before", "running\n    ")
 t.equal(ffi.C.kill(pid, SIGUSR1), 0, "kill")
-t.nap(3500)
+t.nap(2000)
 t.equal(box.files("*coroutines"), "r1.bin.coroutines\n",
 	"a blocked signal: it is pending, so nobody knows of the request")
 box.stop("a blocked signal")
@@ -162,4 +179,5 @@ t.nap(1020)
 t.equal(ffi.C.kill(pid, SIGTERM), 0, "kill")
 wait("an end meanwhile", function() return exists("status") end)
 t.equal(contents("status"), "143\n", "an end meanwhile: status")
+let_go_on()
 t.finish()
