@@ -119,6 +119,7 @@ static void *client(void *arg)
   dump("perf-map", 1, " trace 1 work.lua:");
   live_expect(getpid(), "perf-map\nformat=text", -1, "error this request takes no options");
   record("duration_ns=200000000", "started=1");
+  record("duration_ns=1", "started=1"); /* The start takes longer. */
   record("duration_ns=200000000\nclocks=cpu,offcpu\nthreads=all", "started=1");
   record("duration_ns=200000000\nclocks=alloc", "started=1\nwaiting=0");
   record("duration_ns=200000000\nmode=leaf\ninterval_ns=1000000\njitter=1", "started=1");

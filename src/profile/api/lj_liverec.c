@@ -154,7 +154,7 @@ static void vm_start(RecordedVm *rv, lua_State *L)
     rec.others[0] = 0;
   }
   if (rec.all != rv) o.threads = LUAM_SYSPROF_THREADS_OWN;
-  if (limits.duration_ns) {
+  if (limits.duration_ns && L) { /* A VM that starts late ends with the others. */
     if (since_ns >= limits.duration_ns) return;
     limits.duration_ns -= since_ns;
   }
