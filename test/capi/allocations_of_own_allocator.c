@@ -305,9 +305,8 @@ typedef struct Mover {
 static void *move_to(void *arg)
 {
   Mover *m = (Mover *)arg;
-  usleep(300000); /* Its session begins. */
-  given_mark = left.moment;
   pthread_barrier_wait(&m->barrier);
+  given_mark = left.moment;
   work(m->L, 3);
   pthread_barrier_wait(&m->barrier);
   pthread_barrier_wait(&m->barrier); /* The profile has ended. */
@@ -317,6 +316,7 @@ static void *move_to(void *arg)
 static void check_moves_of_all(void)
 {
   Host host = { 0 };
+  struct luam_Sysprof_SelfReport report;
   Mover m;
   Sink sink;
   pthread_t thread;
@@ -332,6 +332,10 @@ static void check_moves_of_all(void)
   CHECK_EQ(luaM_sysprof_start(m.L, &opt), PROFILE_SUCCESS);
   left_begin();
   work(m.L, 2);
+  do { /* Its session begins. */
+    usleep(1000);
+    luaM_sysprof_selfreport(m.L, &report, sizeof(report));
+  } while (report.sessions < 2);
   pthread_barrier_wait(&m.barrier);
   pthread_barrier_wait(&m.barrier);
   work(m.L, 2);
