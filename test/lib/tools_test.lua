@@ -107,6 +107,17 @@ function t.nap(ms)
   sleep(nil, 0, ms)
 end
 
+local TRY_SECONDS = 0.05
+
+-- Returns the duration of a recording in which a program that computes gets a quarter of these seconds, at least, as busy
+-- as the machine is now.
+function t.window(seconds)
+  local real, cpu = t.now(), os.clock()
+  repeat until os.clock() > cpu + TRY_SECONDS
+  local slowness = (t.now() - real) / (os.clock() - cpu)
+  return ("%.2fs"):format(seconds * math.max(slowness / 4, 1))
+end
+
 -- Waits until is_so() returns something that holds; returns it. Fails if it never does.
 function t.wait_until(what, is_so)
   local limit = t.now() + PATIENCE_SECONDS
@@ -141,6 +152,15 @@ t.parser = ("'%s' '%s/tools/luajit-parse-sysprof.lua' "):format(t.luajit, t.sour
 
 function t.parse(arguments)
   return t.shell(t.parser .. arguments)
+end
+
+-- Returns messages without the warnings that are right on a busy machine: samples are lost where a handler does not run for
+-- long, and ticks come late.
+function t.without_load(err)
+  for _, part in ipairs { "samples lost: %d+ %(%d+ the session was held, ", "[^\n]*no tick came" } do
+    err = err:gsub("[^\n]*warning: " .. part .. "[^\n]*\n", "")
+  end
+  return err
 end
 
 -- -- A profile of this process ---------------------------------------------

@@ -48,7 +48,7 @@ end
 
 for _, pid in ipairs { loop, mixed, asleep } do finds(pid .. " ", "ulimit -Sn 5; ") end	-- It raises the limit.
 
-local _, folded = record("-d 500ms " .. loop)
+local _, folded = record("-d " .. t.window(0.5) .. " " .. loop)
 local n, sum = samples(folded, "never_left (loop.lua:1)")
 t.ok(n > 0 and n == sum, ("a loop in compiled code: %d of %d samples"):format(n, sum))
 
@@ -58,13 +58,13 @@ n, sum = samples(folded, "asleep.lua:3")	-- Its name is in a table of the VM, wh
 -- Outside of its naps, it turns a loop for some us. A busy machine may take the processor there: a tenth is 50 ms.
 t.ok(n > 0 and n > sum * 0.9, ("a program asleep: %d of %d ns: %s"):format(n, sum, err))
 
-_, folded = record("-d 500ms -e alloc " .. mixed)
+_, folded = record("-d " .. t.window(0.5) .. " -e alloc " .. mixed)
 n, sum = samples(folded, "makes (mixed.lua:2)")
 -- Nothing else allocates, except the compiler: less than 1 MB for some traces, beside hundreds.
 t.ok(n > 0 and n > sum * 0.9, ("allocations: %d of %d bytes"):format(n, sum))
 
 -- Only the VM's own thread can begin alloc. Other events do not wait for it.
-err, folded = record("-d 500ms -e cpu,alloc " .. loop)
+err, folded = record("-d " .. t.window(0.5) .. " -e cpu,alloc " .. loop)
 n, sum = samples(folded, "never_left (loop.lua:1)")
 t.ok(n > 0 and n == sum, ("cpu beside alloc in compiled code: %d of %d samples"):format(n, sum))
 for _, sentence in ipairs {
@@ -107,14 +107,14 @@ end
 local name = programs.unique("twin.lua")
 local twin = start(name, MIXED)
 local other_twin = start(name, MIXED)
-err, folded = record("-d 500ms --name=" .. name)
-t.contains(err, "recording 2 processes for 0.5 s", "by name")
+err, folded = record("-d " .. t.window(0.5) .. " --name=" .. name)
+t.contains(err, "recording 2 processes for ", "by name")
 t.contains(err, "of 2 processes, written to out.folded", "by name: the summary")
 t.ok(samples(folded, ("makes (%s:2)"):format(name)) > 0, "by name: samples")
 programs.stop { other_twin }	-- What spins takes the machine's time.
 programs.halt(twin)
 
-err, folded = record(("-d 500ms %d %d"):format(loop, mixed))
+err, folded = record(("-d %s %d %d"):format(t.window(0.5), loop, mixed))
 t.ok(samples(folded, "makes (mixed.lua:2)") > 0 and samples(folded, "never_left (loop.lua:1)") > 0, "two: " .. err)
 
 -- A program that forks after its VM is live.
@@ -127,7 +127,7 @@ local children = t.wait_until("two children", function()
   return #list == 2 and programs.is_live(list[1]) and programs.is_live(list[2]) and list
 end)
 for _, pid in ipairs(children) do programs.adopt(pid) end
-err, folded = record("-d 500ms --children " .. parent)
+err, folded = record("-d " .. t.window(0.5) .. " --children " .. parent)
 t.contains(err, "recording 3 processes", "children")
 n, sum = samples(folded, "child (parent.lua:3)")
 t.ok(n > 0 and n == sum, ("children: %d of %d samples"):format(n, sum))
@@ -177,7 +177,7 @@ if programs.can_be_user(OTHER_USER) then
   t.contains(message, ("process %d (mixed.lua) belongs to user root; run luajit-sysprof as that user or as root"):format(mixed),
 	     "another user")
   local its = start("mixed.lua", MIXED, nil, OTHER_USER)
-  _, folded = record("-d 500ms " .. its)
+  _, folded = record("-d " .. t.window(0.5) .. " " .. its)
   t.ok(samples(folded, "makes (mixed.lua:2)") > 0, "root records another user's program")
   local _, out = try("ps")
   t.ok(out:find("PID  USER", 1, true), "ps: users: " .. out)
@@ -186,7 +186,7 @@ end
 t.write_file("box.lua", MIXED)
 local inner = programs.start_in_a_box("box.lua")
 if inner then
-  err, folded = record("-d 500ms " .. inner)
+  err, folded = record("-d " .. t.window(0.5) .. " " .. inner)
   t.contains(err, ("recording process %d ("):format(inner), "in a box")
   t.ok(samples(folded, "makes (stdin:2)") > 0, "in a box: samples: " .. err)
   finds(inner .. " +[%w_ -]* 1 +%- ")

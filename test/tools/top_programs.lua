@@ -33,7 +33,7 @@ end
 
 local function shares_of_record(pid)
   os.remove("out.folded")
-  try("record -F 200 -d 4s -o out.folded " .. pid)
+  try("record -F 200 -d " .. t.window(4) .. " -o out.folded " .. pid)
   local shares, sum = {}, 0
   for stack, n in t.read_file("out.folded"):gmatch("([^\n]*) (%d+)\n") do
     sum = sum + n
@@ -53,7 +53,7 @@ end
 local VARIANCE, ROUNDING, ATTEMPTS = 1.2, 0.0005, 3
 
 local function compare(pid)
-  local status, out, err = try("top --once -F 200 -d 4s " .. pid)
+  local status, out, err = try("top --once -F 200 -d " .. t.window(4) .. " " .. pid)
   t.equal(status, 0, "shares: status: " .. err)
   local shares, n = table_of(out)
   local recorded, m = shares_of_record(pid)
@@ -86,7 +86,7 @@ end
 local loop, asleep = start(loop_lua, programs.LOOP), start("asleep.lua", programs.ASLEEP)
 
 do
-  local status, out, err = try("top --once -d 500ms " .. loop)
+  local status, out, err = try("top --once -d " .. t.window(0.5) .. " " .. loop)
   t.equal(status, 0, "compiled code: status: " .. err)
   t.contains(out, ("%s, PID %d\nCPU "):format(loop_lua, loop), "compiled code: head")
   t.ok(out:find("\n100%.0%% +100%.0%% +[%d.]+s +[%d.]+s  never_left %(top_loop_%d+%.lua:1%)\n"), "compiled code: " .. out)
@@ -104,12 +104,12 @@ do
   t.contains(out, "no samples of alloc\n", "asleep, alloc")
   t.contains(err, "alloc: nothing was recorded: the program waited, stayed in compiled code, or blocks or handles our signal", "asleep, alloc")
   programs.one_line(err, "asleep, alloc")
-  status, out, err = try(("top --once -d 500ms --name=%s --name=%s --by=line"):format(loop_lua, shares_lua))
+  status, out, err = try(("top --once -d %s --name=%s --name=%s --by=line"):format(t.window(0.5), loop_lua, shares_lua))
   t.equal(status, 0, "two: status: " .. err)
   t.contains(out, ".lua, 2 processes: ", "two: head")
   t.contains(out, ("never_left (%s:1)"):format(loop_lua), "two: the first")
   t.contains(out, ("five (%s:4)"):format(shares_lua), "two: the second")
-  status, out = try("top -d 500ms --by=vmstate " .. loop)	-- No terminal.
+  status, out = try("top -d " .. t.window(0.5) .. " --by=vmstate " .. loop)	-- No terminal.
   t.equal(status, 0, "no terminal: status")
   t.ok(out:find("\n100%.0%% .*  TRACE\n"), "no terminal: " .. out)
   local _
