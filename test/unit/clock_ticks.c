@@ -37,10 +37,13 @@ static int all_is_counted(const Ticks *t, uint64_t begin)
 static int own_thread_once(const char *name, uint64_t interval_ns)
 {
   Ticks t;
-  uint64_t begin, before, total, after;
+  uint64_t begin, before, total, after, n;
   int counted;
   ticks_start(&t, name, interval_ns, 0);
-  begin = t.last - t.weights;
+  do { /* A tick may come between two reads. */
+    n = t.n;
+    begin = t.last - t.weights;
+  } while (t.n != n);
   work(&t, 8);
   before = thread_us();
   total = lj_clocksig_total(&t.clock);
