@@ -196,7 +196,6 @@ end
 
 case("full collection", { "case", "collectgarbage", "c:lj_cf_collectgarbage", "c:lua_gc",
   "c:lj_gc_fullgc", "c:[gc]" }, function()
-  -- On a busy machine, os.clock gives the processor away, and ticks that were due come there.
   repeat for _ = 1, 10 do collectgarbage() end until os.clock() > deadline
   return #heap > 0
 end, fill_heap)
@@ -285,12 +284,13 @@ local function role(name, c)
   return line > first and line <= last and "inner" or name.text
 end
 
+-- Returns the roles of a stack, and whether the program looks at the clock there.
 local function stack_text(names, n, c)
   local text = {}
   for i = 1, n do text[#text + 1] = role(names[i], c) end
-  -- What spin and run_case call to look at the clock.
-  if text[#text] == "os.clock" then text[#text] = nil end
-  return table.concat(text, ";")
+  local looks = text[#text] == "os.clock"
+  if looks then text[#text] = nil end
+  return table.concat(text, ";"), looks
 end
 
 local function judge(c, path)
@@ -300,7 +300,9 @@ local function judge(c, path)
   c.shown = { ["c:main"] = true }
   for _, frame in ipairs(c.frames) do c.shown[frame] = true end
   view.new(p):each(function(names, n, value)
-    local text = stack_text(names, n, c)
+    local text, looks = stack_text(names, n, c)
+    -- On a busy machine, os.clock gives the processor away, and ticks that were due come there.
+    if text ~= expected and looks then return end
     total = total + value
     if text == expected then
       right = right + value
