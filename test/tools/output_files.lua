@@ -25,7 +25,8 @@ end
 local C = setmetatable({ openat = openat }, { __index = function(_, name) return ffi.C[name] end })
 package.loaded.ffi = setmetatable({ C = C }, { __index = ffi })
 local outfile = require("sysprof.cli.outfile")
-local own_user = require("sysprof.live.processes").own_user()
+local users = require("sysprof.base.users")
+local own_user = users.own()
 
 os.execute("rm -rf out; mkdir out")
 
@@ -146,6 +147,27 @@ if t.shell("setpriv --reuid=65534 --clear-groups true") == 0 then
   end
   t.equal(t.read_file("victim"), "", "a link: where it leads")
   t.equal(t.content("none"), "", "a dangling link: where it leads")
+  -- A folder on the path, too, at each step.
+  t.shell("rm -rf led; mkdir -p led/in; printf 'ljs\\3 profile' >led/in/p.bin; ln -s ../led out/led; chown -h 65534 out/led; " ..
+	  "ln -s out/led own; ln -s out plain")
+  for path, folder in pairs { ["out/led/in/x.txt"] = "out/led", ["own/in/x.txt"] = "out/led",
+			      ["out/./led/x.txt"] = "out/./led" } do
+    for _, call in ipairs { outfile.check, outfile.write } do
+      local done, why = call(path, call == outfile.check and "top" or produce)
+      t.equal(done, nil, path)
+      t.equal(why, ("cannot write %s: folder %s is a link of user %s; expected one of your own, or no link")
+		   :format(path, folder, users.name(65534)), path)
+    end
+  end
+  t.equal(outfile.set_aside("out/led/in/p.bin"), false, "a profile where a link of another user leads")
+  t.equal(outfile.set_back("out/led/in/p.bin"), false, "the old one")
+  outfile.remove("out/led/in/p.bin")
+  t.equal(select(2, t.shell("find led")), "led\nled/in\nled/in/p.bin\n", "where a link of another user leads")
+  t.equal(outfile.set_aside("out/led/in/p.bin", true), true, "the user wants to follow")
+  t.equal(outfile.set_back("out/led/in/p.bin", true), true, "the user wants to follow back")
+  t.equal(outfile.write("plain/../plain//x.txt", produce), true, "a folder's link of one's own")
+  t.equal(t.read_file("out/x.txt"), "new text", "a folder's link of one's own: where it leads")
+  t.shell("echo 'samples 1' >out/x.txt; chmod 666 out/x.txt; chown 65534 out/x.txt")
   t.equal(outfile.write("out/x.txt", produce), true, "a file of another user")
   t.equal(select(2, t.shell("stat -c %u:%a out/x.txt")), "0:644\n", "a file of another user: the new one")
   t.shell("rm -rf out; mkdir out; ln -s ../victim out/link.txt")

@@ -12,6 +12,7 @@ local child = require("sysprof.cli.child")
 local files = require("sysprof.base.files")
 local processes = require("sysprof.live.processes")
 local temporary = require("sysprof.base.temporary")
+local users = require("sysprof.base.users")
 
 local FAILED = 1	-- Status if the profiler could not be started.
 local RUNS = "runs"	-- In the note.
@@ -136,7 +137,7 @@ function launch.profiles_of_children(path)
   local list, foreign = {}, {}
   for _, name in ipairs(files.matching(path:gsub("[%*%?%[\\]", "\\%0") .. ".*")) do
     local st = name:sub(#path + 1):find("^%.[%d.]*%d$") and files.stat(name, true)
-    local to = st and (st.kind == "file" and st.uid == processes.own_user() and list or foreign)
+    local to = st and (st.kind == "file" and st.uid == users.own() and list or foreign)
     if to then to[#to + 1] = name end
   end
   return list, foreign

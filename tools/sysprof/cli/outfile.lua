@@ -5,7 +5,7 @@
 -- whole: a failure or a kill leaves the old one, and nothing else. Only where all files have names, a kill also
 -- leaves FILE.PID.new. Devices and pipes are written directly.
 --
--- Others may change the names in a folder at any time. So a folder and a file are opened once, and used by their
+-- Others may change the names in a folder at any time. So a walk opens each folder and file once, and we use the
 -- descriptors.
 ----------------------------------------------------------------------------
 
@@ -14,9 +14,10 @@ local endings = require("sysprof.cli.endings")
 local ffi = require("ffi")
 local files = require("sysprof.base.files")
 local limits = require("sysprof.base.limits")
-local processes = require("sysprof.live.processes")
 local regular = require("sysprof.base.regular")
 local system = require("sysprof.base.system")
+local users = require("sysprof.base.users")
+local walk = require("sysprof.base.walk")
 
 ffi.cdef [[
 int linkat(int, const char *, int, const char *, int);
@@ -24,13 +25,12 @@ int renameat(int, const char *, int, const char *);
 int unlinkat(int, const char *, int);
 int fchmod(int, unsigned int);
 int ftruncate(int, long);
-int access(const char *, int);
+int faccessat(int, const char *, int, int);
 int flock(int, int);
 ]]
 
 local C = ffi.C
-local O_PLACE = system.O_PATH + system.O_CLOEXEC
-local O_STEP, O_FOLDER = O_PLACE + system.O_NOFOLLOW, O_PLACE + system.O_DIRECTORY
+local O_FOLDER = system.O_PATH + system.O_CLOEXEC + system.O_DIRECTORY
 local O_WRITE = system.O_WRONLY + system.O_NOFOLLOW + system.O_NONBLOCK + system.O_NOCTTY + system.O_CLOEXEC
 local O_TMPFILE, O_NEW = 0x400000 + system.O_DIRECTORY, system.O_CREAT + system.O_EXCL
 local LOCK_SHARED, LOCK_NO_WAIT = 1, 4
@@ -45,7 +45,6 @@ local HEAD = 4096		-- Bytes that show who wrote a file.
 local BLOCK = 2^16		-- Bytes that are written at once.
 local ROOT = 0
 local STDOUT = 1
-local LINKS = 40	-- As the kernel follows.
 
 local MARK = "sysprof for LuaJIT"	-- In the head of all formats that have a place for it.
 local OLD = ".old"
@@ -92,33 +91,12 @@ local function head_of(path)
   return regular.text(path, HEAD) or ""
 end
 
--- Follows a link to a file, step by step. Who may make names in a folder, such as /tmp, can let a link or a pipe lead
--- to another place, and can exchange names at any time. So each step is a descriptor, and a link or a pipe must be of
--- this user or of root. Returns the path and a descriptor that is only a place, -1 if no file is there; or nil and why.
-local function resolve(path)
-  local proc, own = files.stat("/proc"), processes.own_user()
-  for _ = 1, LINKS do
-    local fd = C.open(path, O_STEP)
-    local st = fd >= 0 and files.stat_of(fd)
-    if not st then return path, -1 end
-    local what = st.kind == "link" and "a link" or st.is_pipe and "a pipe"
-    -- The links of procfs are no texts. It has those of descriptors, and nobody makes names there.
-    if proc and st.device == proc.device then
-      system.close(fd)
-      return path, C.open(path, O_PLACE)
-    elseif what and st.uid ~= own and st.uid ~= ROOT then
-      system.close(fd)
-      return nil, ("it is %s of user %s; expected one of your own, or no file")
-		  :format(what, processes.user_name(st.uid))
-    elseif st.kind ~= "link" then
-      return path, fd
-    end
-    local target = files.link("", fd)
-    system.close(fd)
-    if not target then return nil, files.reason() end
-    path = target:sub(1, 1) == "/" and target or (path:match("^.*/") or "") .. target
-  end
-  return nil, "too many links"
+-- Walks to an output. A pipe must be of this user or of root, as a link. Returns what walk.to() does.
+local function find(path)
+  local at, why = walk.to(path)
+  if not at or not at.st or not at.st.is_pipe or at.is_open_file or users.is_trusted(at.st.uid) then return at, why end
+  at:close()
+  return nil, ("it is a pipe of user %s; expected one of your own, or no file"):format(users.name(at.st.uid))
 end
 
 -- Returns why standard output takes no file of this format, or nil.
@@ -134,23 +112,19 @@ function outfile.check(path, format, force)
     local wrong = wrong_terminal(format)
     return not wrong or nil, wrong
   end
-  local resolved, place = resolve(path)
-  if not resolved then return nil, ("cannot write %s: %s"):format(path, place) end
-  local st = place >= 0 and files.stat_of(place)
-  system.close(place)
+  local at, why = find(path)
+  if not at then return nil, ("cannot write %s: %s"):format(path, why) end
+  local st = at.st
+  local is_writable = C.faccessat(at.folder, st and at.name or ".", W_OK, 0) == 0
+  local reason = files.reason()
+  at:close()
   if st and st.kind == "folder" then return nil, ("cannot write %s: it is a folder"):format(path) end
   if not st then
-    local folder = path:match("^(.*)/[^/]*$") or "."
-    folder = folder == "" and "/" or folder
-    local its = files.stat(folder)
-    if not its or its.kind ~= "folder" then
-      return nil, ("cannot write %s: there is no folder %s"):format(path, folder)
-    end
-    if C.access(folder, W_OK) == 0 then return true end
-    return nil, ("cannot write %s: folder %s: %s"):format(path, folder, files.reason())
+    if is_writable then return true end
+    return nil, ("cannot write %s: folder %s: %s"):format(path, at:folder_name(), reason)
   end
   if force then return true end
-  if C.access(path, W_OK) ~= 0 then return nil, ("cannot write %s: %s"):format(path, files.reason()) end
+  if not is_writable then return nil, ("cannot write %s: %s"):format(path, reason) end
   if st.kind ~= "file" or st.size == 0 then return true end
   local head = head_of(path)
   if is_ours(head, format) then return true end
@@ -240,24 +214,24 @@ local function fill_named(fd, folder, new, produce)
   return failed
 end
 
--- Opens a device or a pipe at a place. Returns a descriptor, or one below 0.
-local function open_directly(path, place)
+-- Opens a device or a pipe that a walk has found. Returns a descriptor, or one below 0.
+local function open_directly(at)
   local flags = system.O_WRONLY + system.O_NONBLOCK + system.O_CLOEXEC
-  local fd = C.open(("/proc/self/fd/%d"):format(place), flags)
+  local fd = C.open(("/proc/self/fd/%d"):format(at.place), flags)
   if fd < 0 and ffi.errno() == system.ENOENT then	-- There is no procfs.
-    fd = C.open(path, flags + system.O_NOFOLLOW)
+    fd = C.openat(at.folder, at.name, flags + system.O_NOFOLLOW)
   end
   return fd
 end
 
--- Writes to a device or a pipe at a place. It may wait, for a pipe's reader only so long.
-local function write_directly(path, place, is_pipe, produce)
+-- Writes to a device or a pipe. It may wait, for a pipe's reader only so long.
+local function write_directly(at, produce)
   local enough = system.now() + limits.READER_SECONDS
-  local fd = open_directly(path, place)
-  while fd < 0 and is_pipe and ffi.errno() == system.ENXIO do
+  local fd = open_directly(at)
+  while fd < 0 and at.st.is_pipe and ffi.errno() == system.ENXIO do
     if system.now() > enough then return limits.sentence("READER_SECONDS") end
     system.wait({}, LOOK_SECONDS)
-    fd = open_directly(path, place)
+    fd = open_directly(at)
   end
   if fd < 0 then return files.reason() end
   C.fcntl(fd, F_SETFL, ffi.cast("int", 0))	-- From now on, writing waits.
@@ -316,15 +290,10 @@ local function replace_in(folder, name, mode, produce, st, keep_old)
   return failed or without_signals(function() return publish(folder, new, name, keep_old) end)
 end
 
-local function replace(path, produce, st, keep_old)
-  local place, name = path:match("^(.*/)([^/]*)$")
-  local folder = C.open(place or ".", O_FOLDER)
-  if folder < 0 then return files.reason() end
-  local mode = path:find("%.bin$") and PROFILE_MODE or NEW_MODE
-  local ok, failed = pcall(replace_in, folder, name or path, mode, produce, st, keep_old)
-  system.close(folder)
-  if not ok then error(failed, 0) end
-  return failed
+-- Writes a file that a walk has found. mode: of a new one. Returns nil, or what failed.
+local function write_at(at, mode, produce, keep_old)
+  if not at.st or at.st.kind == "file" then return replace_in(at.folder, at.name, mode, produce, at.st, keep_old) end
+  return write_directly(at, produce)
 end
 
 -- Runs produce(write) on a file, or on standard output for "-" or nil. produce returns nil, or why the file
@@ -335,19 +304,11 @@ function outfile.write(path, produce, keep_old)
   if not path or path == "-" then
     path, failed = "standard output", fill(io.stdout, produce)
   else
-    local resolved, place = resolve(path)
-    if not resolved then
-      failed = place
-    elseif place < 0 then
-      failed = replace(resolved, produce)
-    else
-      local st = files.stat_of(place)
-      local function write()
-	if st.kind == "file" then return replace(resolved, produce, st, keep_old) end
-	return write_directly(resolved, place, st.is_pipe, produce)
-      end
-      local ok, why = pcall(write)
-      system.close(place)
+    local at
+    at, failed = find(path)
+    if at then
+      local ok, why = pcall(write_at, at, path:find("%.bin$") and PROFILE_MODE or NEW_MODE, produce, keep_old)
+      at:close()
       if not ok then error(why, 0) end
       failed = why
     end
@@ -368,7 +329,7 @@ local function belongs_to_others(folder, name, user, is_own_name)
   local st = files.stat_of(folder, name)
   if not st or st.uid == user or st.uid == ROOT and is_own_name then return nil end
   return ("user %s owns this file, and the program is of user %s; remove the file if nobody needs it")
-	 :format(processes.user_name(st.uid), processes.user_name(user))
+	 :format(users.name(st.uid), users.name(user))
 end
 
 -- Writes a file into a folder of a root that belongs to others, such as a container's. Follows no link there: an
@@ -397,11 +358,32 @@ function outfile.is_taken(path)
   return is_taken
 end
 
--- Moves a profile out of the way of a new one. Returns its new path, or nil if there was none.
-function outfile.set_aside(path)
-  local st = files.stat(path, true)
-  if not st or st.kind ~= "file" or st.size == 0 or not IS_OURS.bin(head_of(path)) then return nil end
-  return os.rename(path, path .. OLD) and path .. OLD or nil
+-- Moves a profile out of the way of a new one. follow: as of misc.sysprof.start. Returns true if there was one.
+function outfile.set_aside(path, follow)
+  local at = walk.to(path, follow)
+  if not at then return false end
+  local st = at.st
+  local is_moved = st and st.kind == "file" and st.size > 0 and not at.is_linked and IS_OURS.bin(head_of(path)) and
+		   C.renameat(at.folder, at.name, at.folder, at.name .. OLD) == 0
+  at:close()
+  return is_moved
+end
+
+-- The reverse. Returns true, or false.
+function outfile.set_back(path, follow)
+  local at = walk.to(path, follow)
+  if not at then return false end
+  local is_moved = C.renameat(at.folder, at.name .. OLD, at.folder, at.name) == 0
+  at:close()
+  return is_moved
+end
+
+-- Removes a file.
+function outfile.remove(path, follow)
+  local at = walk.to(path, follow)
+  if not at then return end
+  C.unlinkat(at.folder, at.name, 0)
+  at:close()
 end
 
 return outfile

@@ -3,10 +3,10 @@
 ----------------------------------------------------------------------------
 
 local command = require("sysprof.cli.command")
-local processes = require("sysprof.live.processes")
 local programs = require("sysprof.live.programs")
 local requests = require("sysprof.live.requests")
 local text = require("sysprof.base.text")
+local users = require("sysprof.base.users")
 local viewspecs = require("sysprof.cli.viewspecs")
 
 local NAME_BYTES = 60	-- Bytes of a program's name.
@@ -30,7 +30,7 @@ end
 local function rows_of(live)
   local rows, askable = {}, {}
   for i, program in ipairs(live) do
-    rows[program] = { tostring(program.pid), processes.user_name(program.facts.user), "-", "stopped",
+    rows[program] = { tostring(program.pid), users.name(program.facts.user), "-", "stopped",
 		      text.short(program.facts.program, NAME_BYTES) }
     rows[i] = rows[program]
     if program.fd then askable[#askable + 1] = program end

@@ -76,9 +76,10 @@ function recorded.keep(this, path, opt)
 end
 
 -- The old profile comes back if the new one tells nothing, unless another run is writing one.
-function recorded.restore(this, aside, path)
+function recorded.restore(this, aside, opt)
+  local path = opt.output
   if not aside or outfile.is_taken(path) then return end
-  if os.rename(aside, path) then this.say(path, " is still the profile of an earlier run") end
+  if outfile.set_back(path, opt.follow) then this.say(path, " is still the profile of an earlier run") end
 end
 
 -- Removes files that had to have a name.
@@ -88,8 +89,8 @@ function recorded.remove(paths)
   end
 end
 
--- Shows profiles as options say. in_place, an option: the profile stands in the output already. aside: the old profile,
--- or nil. has_failed: the script ended with an error. Returns whether that worked.
+-- Shows profiles as options say. in_place, an option: the profile stands in the output already. aside: whether
+-- the old profile may come back. has_failed: the script ended with an error. Returns whether that worked.
 function recorded.show(this, paths, opt, aside, has_failed)
   child.ignore_pipe()	-- Who reads the output may leave; nothing of ours may stay then.
   local shown_view, err, is_empty = render(paths, opt)
@@ -102,7 +103,7 @@ function recorded.show(this, paths, opt, aside, has_failed)
   if shown_view then
     if aside and has_failed and shown_view.profile:totals() == 0 then
       this.say("the script ended with an error before the first sample")
-      recorded.restore(this, aside, opt.output)
+      recorded.restore(this, aside, opt)
     else
       summary.print(this.say, shown_view, paths, opt)
     end
@@ -111,8 +112,8 @@ function recorded.show(this, paths, opt, aside, has_failed)
   this.say(err)
   if opt.in_place then
     local st = files.stat(opt.output)
-    if is_empty or st and st.size == 0 then os.remove(opt.output) end
-    recorded.restore(this, aside, opt.output)
+    if is_empty or st and st.size == 0 then outfile.remove(opt.output, opt.follow) end
+    recorded.restore(this, aside, opt)
   elseif is_empty then
     recorded.remove(paths)
   else

@@ -109,7 +109,7 @@ end
 local function run(this, opt, rest)
   local path, err, aside = opt.output, nil, nil
   if opt.in_place then
-    aside = outfile.set_aside(path)
+    aside = outfile.set_aside(path, opt.follow)
   else
     path, err = (opt.fork and temporary.named or temporary.new)()
   end
@@ -124,7 +124,7 @@ local function run(this, opt, rest)
   opt.running = running
   if why then
     this.say(why)
-    recorded.restore(this, aside, path)
+    recorded.restore(this, aside, opt)
     if not opt.in_place then recorded.remove(paths) end
   else
     ok = recorded.show(this, paths, opt, aside, status ~= command.OK and not signo)

@@ -12,12 +12,6 @@ local sort = require("sysprof.base.sort")
 local system = require("sysprof.base.system")
 local text = require("sysprof.base.text")
 
-ffi.cdef [[
-unsigned int geteuid(void);
-struct sysprof_passwd { char *name; };
-struct sysprof_passwd *getpwuid(unsigned int);
-]]
-
 local C = ffi.C
 local COMM_BYTES = 15		-- The kernel cuts names.
 
@@ -77,16 +71,6 @@ end
 
 function processes.own_pid()
   return C.getpid()
-end
-
-function processes.own_user()
-  return C.geteuid()
-end
-
--- Returns the name of a user, or the number as text.
-function processes.user_name(uid)
-  local entry = C.getpwuid(uid)
-  return entry ~= nil and ffi.string(entry.name) or tostring(uid)
 end
 
 -- Returns facts on a process that the kernel keeps itself; or nil and whether it is hidden from this user.

@@ -15,6 +15,7 @@ local processes = require("sysprof.live.processes")
 local socket = require("sysprof.live.socket")
 local system = require("sysprof.base.system")
 local text = require("sysprof.base.text")
+local users = require("sysprof.base.users")
 
 local FOLDER = "/tmp/.luajit-sysprof-"
 local FOLDER_OF_ROOT = "/run/.luajit-sysprof-"	-- No other user can take it.
@@ -193,7 +194,7 @@ function programs.title(list)
 end
 
 local function is_foreign(facts)
-  local user = processes.own_user()
+  local user = users.own()
   return user ~= 0 and user ~= facts.user
 end
 
@@ -211,7 +212,7 @@ local function why_not_live(facts, has, why)
   if taker and has == "ours" then
     local folder = FOLDER .. facts.user
     return ("%s is not live; user %s owns %s, and others have all names to %s.%d: remove them as root, then %s")
-	   :format(name, processes.user_name(tonumber(taker)), folder, folder, limits.FOLDERS_OF_USER, LIVE)
+	   :format(name, users.name(tonumber(taker)), folder, folder, limits.FOLDERS_OF_USER, LIVE)
   end
   local open = (why or ""):match("^open (.+)$")
   if has == "lost" and open then
@@ -231,7 +232,7 @@ local function why_not_live(facts, has, why)
   end
   -- After setuid, its socket is in the folder of its former user.
   return ("%s is not live, and this user may not look into it; %s%s"):format(name,
-    processes.own_user() ~= 0 and "run luajit-sysprof as root, or " or "", LIVE)
+    users.own() ~= 0 and "run luajit-sysprof as root, or " or "", LIVE)
 end
 
 -- Returns why a process cannot be opened, or nil. pid: its number; facts: nil if there is no such process.
@@ -256,7 +257,7 @@ local function why_unconnected(program)
   if program.why == "late" then return limits.sentence("LIBRARIES_SECONDS", name) end
   if program.why == "denied" then
     return ("%s belongs to user %s; run luajit-sysprof as that user or as root")
-	   :format(name, processes.user_name(program.facts.user))
+	   :format(name, users.name(program.facts.user))
   end
 end
 

@@ -10,6 +10,7 @@ local files = require("sysprof.base.files")
 local processes = require("sysprof.live.processes")
 local system = require("sysprof.base.system")
 local text = require("sysprof.base.text")
+local users = require("sysprof.base.users")
 
 ffi.cdef [[
 // glibc 2.17 has no getrandom.
@@ -17,7 +18,6 @@ long sysprof_getrandom(long, void *, size_t, unsigned int) __asm__("syscall");
 int open(const char *, int, ...);
 int mkdir(const char *, unsigned int);
 int link(const char *, const char *);
-unsigned int geteuid(void);
 ]]
 
 local C = ffi.C
@@ -49,7 +49,7 @@ local function state_folder()
   end
   local st = files.stat(base)
   if not st then return nil, ("%s: %s"):format(base, files.reason()) end
-  if st.uid ~= C.geteuid() and st.uid ~= 0 then return nil, base .. " belongs to another user" end
+  if not users.is_trusted(st.uid) then return nil, base .. " belongs to another user" end
   for i, folder in ipairs(to_make) do to_make[i] = base .. folder end
   return to_make[#to_make] or base, to_make
 end
@@ -68,7 +68,7 @@ local function read(path)
   if n < 0 or #s < LEAST or #s > MOST or s:find("[^%w_-]") then
     return nil, ("%s: expected a token of %d to %d letters, digits, '-' and '_'; without the file, the next start " ..
 		 "makes one"):format(path, LEAST, MOST)
-  elseif st.uid ~= C.geteuid() and st.uid ~= 0 or bit.band(st.mode, FOR_OTHERS) ~= 0 then
+  elseif not users.is_trusted(st.uid) or bit.band(st.mode, FOR_OTHERS) ~= 0 then
     return nil, ("%s: others may know the token; expected a file of the user with mode 600; without it, the next " ..
 		 "start makes one"):format(path)
   end
