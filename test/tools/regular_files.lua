@@ -5,6 +5,8 @@ local t = require("tools_test")
 local elf = require("sysprof.names.elf")
 local reader = require("sysprof.reader")
 local regular = require("sysprof.base.regular")
+local merge_files = require("sysprof.read.mergefiles")
+local source = require("sysprof.show.source")
 
 ffi.cdef [[
 int open(const char *, int, ...);
@@ -49,6 +51,20 @@ do
   file:close()
 end
 
+-- A stream is any file: a pipe waits for its writer.
+do
+  t.write_file("plain", "some text")
+  local file = regular.stream("plain")
+  t.equal(file:read("*a"), "some text", "a stream")
+  file:close()
+  t.shell("(sleep 0.1; echo from a pipe >pipe) & true")
+  file = regular.stream("pipe")
+  t.equal(file:read("*a"), "from a pipe\n", "a stream of a pipe")
+  file:close()
+  t.equal(select(2, regular.stream("none")), "No such file or directory", "no stream")
+  t.equal(select(2, regular.stream("plain\0x")), "No such file or directory", "no stream of a part of a path")
+end
+
 -- Holes are found, and take no time.
 do
   t.shell("truncate -s 1T sparse && printf end | dd of=sparse bs=1 seek=1000000000000 conv=notrunc 2>/dev/null")
@@ -63,22 +79,37 @@ end
 -- A lease of another process would hold an open for 45 s.
 do
   t.write_file("leased", "text")
+  t.write_file("nothing", "")
   local ends, byte = ffi.new("int[2]"), ffi.new("char[1]")
   C.pipe(ends)
   local pid = C.fork()
   if pid == 0 then
     C.signal(SIGIO, ffi.cast("void *", SIG_IGN))
-    local fd = C.open("leased", 2)
-    byte[0] = C.fcntl(fd, F_SETLEASE, ffi.cast("int", F_WRLCK)) == 0 and 1 or 0
+    byte[0] = 1
+    for _, path in ipairs { "leased", "nothing" } do
+      local fd = C.open(path, 2)
+      if C.fcntl(fd, F_SETLEASE, ffi.cast("int", F_WRLCK)) ~= 0 then byte[0] = 0 end
+    end
     C.write(ends[1], byte, 1)
     C.pause()
     C._exit(0)
   end
   C.read(ends[0], byte, 1)
   if byte[0] == 1 then
-    local file, why = regular.open("leased")
-    t.equal(file, nil, "a lease")
-    t.equal(why, "Resource temporarily unavailable", "a lease: message")
+    local function is_told(what, result, message)
+      t.equal(result, nil, what)
+      t.contains(message, " has a lease on it that keeps others from it; ", what)
+    end
+    for _, path in ipairs { "leased", "nothing" } do
+      is_told(path .. ": as a profile", reader.read(path))
+      is_told(path .. ": to serve", regular.stream(path))
+    end
+    is_told("a lease", regular.open("leased"))
+    is_told("a lease: as a source", source.lines("leased", true))
+    is_told("a lease: as an ELF file", elf.open("leased"))
+    local message = merge_files({ "leased" }, function() end, {})
+    is_told("a lease: merged", nil, message)
+    t.equal(reader.is_profile("leased"), false, "a lease: not known as a profile")
   else
     print("skipped: a lease, which this file system does not give")
   end

@@ -75,6 +75,8 @@ limits.ROWS = {
   { "NAME_PART", KIB, "bytes", "a name or a path in a name", "..." },
   { "LINE", 2^31, "", "a line of a source file", "(not known)" },
   { "SOURCE", 16 * MIB, "bytes", "a source file", "%s: it has more than {} bytes, expected a Lua file" },
+  { "LEASE_SECONDS", 1, "s", "all waits for leases on files that are read",
+    "user %s has a lease on it that keeps others from it; the kernel ends it within a minute, then try again" },
   { "TOP_ROWS", 20000, "rows", "a table of top", "[others]" },
 
   "Symbol files",

@@ -13,6 +13,7 @@ local launch = require("sysprof.cli.launch")
 local outfile = require("sysprof.cli.outfile")
 local reader = require("sysprof.read.reader")
 local recorded = require("sysprof.cli.recorded")
+local regular = require("sysprof.base.regular")
 local runspecs = require("sysprof.cli.runspecs")
 local temporary = require("sysprof.base.temporary")
 local text = require("sysprof.base.text")
@@ -36,8 +37,8 @@ local function wrong_script(rest)
   elseif st and st.kind ~= "file" then	-- A pipe is read once.
     return nil
   end
-  local file, err = io.open(script, "rb")
-  if not file then return "cannot open " .. err end
+  local file, err = regular.stream(script)
+  if not file then return ("cannot open %s: %s"):format(script, err) end
   local head = file:read(HEAD)
   file:close()
   if reader.is_profile(script) then

@@ -9,6 +9,7 @@ local interrupts = require("sysprof.cli.interrupts")
 local processes = require("sysprof.live.processes")
 local programs = require("sysprof.live.programs")
 local reader = require("sysprof.read.reader")
+local regular = require("sysprof.base.regular")
 local requests = require("sysprof.live.requests")
 local server = require("sysprof.serve.server")
 local targets = require("sysprof.cli.targets")
@@ -86,7 +87,7 @@ local function wrong_file(path)
   if path == "-" then return "standard input cannot be read again; expected a FILE" end
   local st = files.stat(path)
   if st and st.kind == "other" then return path .. ": each request reads it again; expected a regular file" end
-  local file, why = files.open(path, "rb")
+  local file, why = regular.stream(path)
   if not file then
     local name = path:find("^[^/]+$") and ("; --name=%s means live programs of this name"):format(path) or ""
     return ("%s: %s%s"):format(path, why, name)

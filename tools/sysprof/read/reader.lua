@@ -10,7 +10,6 @@
 local ffi = require("ffi")
 local G = require("sysprof.base.grammar")
 local chunks = require("sysprof.read.chunks")
-local files = require("sysprof.base.files")
 local input = require("sysprof.read.input")
 local limits = require("sysprof.base.limits")
 local merge = require("sysprof.model.merge")
@@ -141,7 +140,7 @@ end
 -- Opens an input, "-" is standard input. Returns it, or nil and the reason.
 function reader.open(path)
   if path == "-" then return io.stdin end
-  return files.open(path, "rb")
+  return regular.stream(path)
 end
 
 -- Reads a file, "-" is standard input. Messages do not begin with its name.
