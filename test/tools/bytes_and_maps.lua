@@ -8,6 +8,7 @@ local B = require("stream_builder")
 local bytes = require("sysprof.base.bytes")
 local chunkstacks = require("sysprof.read.chunkstacks")
 local input = require("sysprof.read.input")
+local limits = require("sysprof.base.limits")
 local pairmap = require("sysprof.base.pairmap")
 local seen = require("sysprof.read.seen")
 local stacks = require("sysprof.model.stacks")
@@ -303,5 +304,27 @@ for i = 0, 9 do list:put(10 * i, 10 * i + 5, i) end
 t.equal(list:remove(15, 20), false, "nothing to remove")
 t.equal(list:remove(12, 33), true, "something to remove")
 for i = 0, 9 do t.equal(list:find(10 * i + 4) == nil, i >= 1 and i <= 3, "range " .. i) end
+
+-- LuaJIT compares long strings of one length with each other. Names above a limit are cut, and still differ.
+do
+  bytes.forget_strings()
+  local function name(i, len) return ("\195\164"):rep(60) .. ("%08d"):format(i) .. ("x"):rep(len - 128) end
+  local function read(s) return (bytes.str(buffer(B.str(s)), 0, #s + 2)) end
+  local whole, cut, known = 0, 0, {}
+  for i = 1, 5000 do
+    local s = read(name(i, 1000))
+    if s == name(i, 1000) then whole = whole + 1 else cut = cut + 1 end
+    if known[s] then t.ok(false, "two names are alike: " .. s) end
+    known[s] = true
+  end
+  t.equal(math.floor(whole * (whole - 1) / 2 / limits.ALIKE + 0.001), 1, "as many as may be compared are whole")
+  t.ok(cut > 0, "the others are cut")
+  t.ok(read(name(5000, 1000)):find("^" .. ("\195\164"):rep(50) .. "%.%.%.%x%x%x%x%x%x%x%x$"), "a name that is cut")
+  t.equal(read(name(1, 1000)), name(1, 1000), "a name that came before")
+  t.equal(read(name(5000, 1001)), name(5000, 1001), "a name of another length")
+  t.equal(read(("x"):rep(127)), ("x"):rep(127), "a short name")
+  bytes.forget_strings()
+  t.equal(read(name(5000, 1000)), name(5000, 1000), "a new profile")
+end
 
 t.finish()

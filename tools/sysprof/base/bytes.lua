@@ -73,14 +73,6 @@ local function u32(buf, pos)
   return buf[pos] + buf[pos+1] * 2^8 + buf[pos+2] * 2^16 + buf[pos+3] * 2^24
 end
 
--- Returns the string at pos and the position after it, or nil if it would
--- end behind stop.
-local function str(buf, pos, stop)
-  local len, first = uleb(buf, pos)
-  if not (first <= stop and len <= stop - first) then return nil end
-  return ffi.string(buf + first, len), first + len
-end
-
 -- -- CRC-32 (IEEE 802.3), eight bytes at a time ----------------------------
 
 local crc_table = ffi.new("int32_t[?]", 8 * 256)
@@ -121,6 +113,70 @@ local function crc32(crc, buf, first, stop)
   return bnot(crc32_bytes(crc, buf, first + words * 8, stop))
 end
 
+-- -- Random numbers --------------------------------------------------------
+
+-- Numbers that nobody can foresee.
+local function random_numbers(n)
+  local file, list = io.open("/dev/urandom", "rb"), {}
+  local s = file and file:read(4 * n) or ""
+  if file then file:close() end
+  for i = 1, n do
+    local a, b, c, d = s:byte(4 * i - 3, 4 * i)
+    list[i] = tobit(d and a + b * 2^8 + c * 2^16 + d * 2^24 or os.time() * i + os.clock() * 1e6)
+  end
+  return list
+end
+
+-- -- Strings ---------------------------------------------------------------
+
+-- The hash of LuaJIT's string table sees some bytes of a long string only, so it compares those of one length with each
+-- other, each time that one is made. The profile chooses its names. So the reader counts these comparisons, and cuts
+-- names above a limit. What a cut name ends in tells it from others.
+local LONG = 128		-- Bytes from which on LuaJIT does so.
+local KEPT = 100		-- Bytes of a cut name.
+local PRIME = 2^26 - 5		-- Products below 2^52 are exact.
+
+local half_ptr = ffi.typeof("const uint16_t *")
+local FACTOR = random_numbers(1)[1] % PRIME
+local known, of_length, left	-- Strings by their value; their number by length; comparisons that may come.
+
+-- Names that are made from now on are compared with each other only.
+local function forget_strings()
+  known, of_length, left = {}, {}, limits.ALIKE
+end
+
+-- Returns the value of the polynomial that the bytes are, at a random number. Different texts rarely have one value.
+local function value_of(buf, first, len)
+  local w, h = ffi.cast(half_ptr, buf + first), len % 2 == 1 and buf[first + len - 1] or 0
+  for i = 0, rshift(len, 1) - 1 do
+    h = h * FACTOR + w[i]
+    h = h - math.floor(h / PRIME) * PRIME
+  end
+  return len * 2^26 + h
+end
+
+local function long_string(buf, first, len)
+  local value = value_of(buf, first, len)
+  if not known[value] then
+    local n = of_length[len] or 0
+    if left < n then
+      local stop = first + KEPT
+      while stop > first and band(buf[stop], 0xc0) == 0x80 do stop = stop - 1 end	-- Between characters.
+      return ffi.string(buf + first, stop - first) .. "..." .. bit.tohex(crc32(0, buf, first, first + len))
+    end
+    known[value], of_length[len], left = true, n + 1, left - n
+  end
+  return ffi.string(buf + first, len)
+end
+
+-- Returns the string at pos and the position after it, or nil if it would
+-- end behind stop.
+local function str(buf, pos, stop)
+  local len, first = uleb(buf, pos)
+  if not (first <= stop and len <= stop - first) then return nil end
+  return len < LONG and ffi.string(buf + first, len) or long_string(buf, first, len), first + len
+end
+
 -- -- Equal bytes -----------------------------------------------------------
 
 -- Whether len bytes of two buffers are equal.
@@ -153,6 +209,8 @@ local function hash(key, buf, pos, len)
   return bxor(h, rshift(h, 16))
 end
 
+forget_strings()
+
 return {
   same = same,
   hash = hash,
@@ -163,5 +221,7 @@ return {
   u32_text = u32_text,
   u32 = u32,
   str = str,
+  forget_strings = forget_strings,
+  random_numbers = random_numbers,
   crc32 = crc32,
 }

@@ -55,6 +55,7 @@ limits.ROWS = {
   { "MODULES", 4096, "modules", "modules of a session", "more than {} modules, the others are left out" },
   { "ALL_MODULES", 16384, "modules", "modules of all sessions", "more than {} modules, the others are left out" },
   { "DEFINITIONS", 512 * MIB, "bytes", "names and texts", "more than {} bytes of names, the others are left out" },
+  { "ALIKE", 2^22, "", "comparisons of names of one length from 128 bytes on", "(cut; a number tells them apart)" },
   { "THINGS", 2^20, "things", "blocks that exist at a time", "more than {} things at a time, the others are left out" },
   { "SINGLES", 2^26, "samples", "single samples, for formats that show them",
     "more than {} single samples, the others are left out; --from and --to show a part" },

@@ -9,6 +9,7 @@
 local ffi = require("ffi")
 local bit = require("bit")
 local array = require("sysprof.base.array")
+local bytes = require("sysprof.base.bytes")
 local band, bxor, rshift, tobit = bit.band, bit.bxor, bit.rshift, bit.tobit
 local floor = math.floor
 
@@ -37,19 +38,8 @@ function pairmap.new(kind)
 			index = array.zeros(numbers, FIRST), places = FIRST }, mt)
 end
 
--- Numbers that nobody can foresee: who chooses the pairs must not choose their places.
-local function random_numbers(n)
-  local file, list = io.open("/dev/urandom", "rb"), {}
-  local s = file and file:read(4 * n) or ""
-  if file then file:close() end
-  for i = 1, n do
-    local a, b, c, d = s:byte(4 * i - 3, 4 * i)
-    list[i] = tobit(d and a + b * 2^8 + c * 2^16 + d * 2^24 or os.time() * i + os.clock() * 1e6)
-  end
-  return list
-end
-
-local SEEDS = random_numbers(3)
+-- Who chooses the pairs must not choose their places.
+local SEEDS = bytes.random_numbers(3)
 local SEED_A, SEED_HIGH, SEED_B = SEEDS[1], SEEDS[2], SEEDS[3]
 
 -- Of all bits of a and b. The multipliers keep products below 2^52, where bit.tobit is exact.

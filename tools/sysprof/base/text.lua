@@ -236,6 +236,7 @@ end
 
 -- The same without the quotes.
 function text.json_part(s)
+  if not s:find('["\\<>&%c\127]') then return s end	-- Each string takes long, see write_lines().
   return (s:gsub('["\\<>&%c\127]', json_escapes))
 end
 

@@ -107,17 +107,22 @@ local function write_threads(write, tree)
   finish()
 end
 
-local function frame_text(entry, place)
-  local out = { ('{"name":%s,"kind":"%s"'):format(text.json(entry.text), entry.kind) }
-  local function add(key, value)
+-- Writes a frame in pieces: with long names that are alike, each string takes LuaJIT long.
+local function write_frame(add, write, entry, place)
+  local out = { "" }
+  local function put(key, value)
     if value then out[#out + 1] = ('"%s":%s'):format(key, value) end
   end
-  add("file", place.file and text.json(place.file))
-  add("first_line", place.first and ("%.0f"):format(place.first))
-  add("line", place.line and ("%.0f"):format(place.line))
-  add("address", place.addr and '"' .. text.hex(place.addr) .. '"')
-  add("module", place.module and ("%d"):format(place.module - 1))
-  return table.concat(out, ",") .. "}"
+  put("file", place.file and text.json(place.file))
+  put("first_line", place.first and ("%.0f"):format(place.first))
+  put("line", place.line and ("%.0f"):format(place.line))
+  put("address", place.addr and '"' .. text.hex(place.addr) .. '"')
+  put("module", place.module and ("%d"):format(place.module - 1))
+  add('{"name":"')
+  write(text.json_part(entry.text))
+  write(('","kind":"%s"'):format(entry.kind))
+  write(table.concat(out, ","))
+  write("}")
 end
 
 -- Writes frames and stacks; returns the tree of the stacks.
@@ -133,7 +138,7 @@ local function write_stacks(view, write)
   end, not view.options.event)
   local add, finish = lister(write, "frames", "[", "]")
   for _, part in ipairs(parts) do
-    add(frame_text(view.symbols:name(part), place_of(part)))
+    write_frame(add, write, view.symbols:name(part), place_of(part))
   end
   finish()
   return tree

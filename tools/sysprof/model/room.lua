@@ -5,6 +5,7 @@
 -- added to another one. A program that runs may send any recording, and somebody waits for the view: it gets less room.
 ----------------------------------------------------------------------------
 
+local bytes = require("sysprof.base.bytes")
 local limits = require("sysprof.base.limits")
 
 local room = {}
@@ -23,6 +24,7 @@ function room.shared(options)
   for key, value in pairs(options or {}) do own[key] = value end
   if not own.room then
     own.room = {}
+    bytes.forget_strings()
     for _, kind in ipairs(KINDS) do own.room[kind] = limits[own.live and LIVE[kind] or kind] end
   end
   return own
