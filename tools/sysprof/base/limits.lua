@@ -76,6 +76,8 @@ limits.ROWS = {
   { "NAME_PART", KIB, "bytes", "a name or a path in a name", "..." },
   { "LINE", 2^31, "", "a line of a source file", "(not known)" },
   { "SOURCE", 16 * MIB, "bytes", "a source file", "%s: it has more than {} bytes, expected a Lua file" },
+  { "OPTION_VALUES", 500, "values", "an option that may stand several times",
+    "option '%s': expected at most {} of them on a command line" },
   { "LEASE_SECONDS", 1, "s", "all waits for leases on files that are read",
     "user %s has a lease on it that keeps others from it; the kernel ends it within a minute, then try again" },
   { "TOP_ROWS", 20000, "rows", "a table of top", "[others]" },

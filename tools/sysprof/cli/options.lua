@@ -5,6 +5,7 @@
 -- The specifications also give the text of --help.
 ----------------------------------------------------------------------------
 
+local limits = require("sysprof.base.limits")
 local suggest = require("sysprof.base.suggest")
 
 local options = {}
@@ -101,6 +102,7 @@ local function set(values, spec, shown, value)
   end
   if spec.list then
     values[spec.key] = values[spec.key] or {}
+    if #values[spec.key] == limits.OPTION_VALUES then return nil, limits.sentence("OPTION_VALUES", shown) end
     table.insert(values[spec.key], value)
   elseif spec.joined and values[spec.key] then
     values[spec.key] = values[spec.key] .. "," .. value
