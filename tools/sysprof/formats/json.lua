@@ -168,9 +168,14 @@ end
 -- Returns the key and value of the labels of a sample, or nothing.
 local function labels_text(set)
   if not set then return "" end
-  local list = {}
-  for i, pair in ipairs(set) do list[i] = str(pair[1]) .. ":" .. str(pair[2]) end
-  return ',"labels":{' .. table.concat(list, ",") .. "}"
+  local list, n = {}, 0
+  for _, pair in ipairs(set) do
+    local key, value = text.json_part(text.clean(pair[1])), text.json_part(text.clean(pair[2]))
+    list[n + 1], list[n + 2], list[n + 3], list[n + 4], n = '","', key, '":"', value, n + 4
+  end
+  list[1] = ',"labels":{"'
+  list[n + 1] = '"}'
+  return table.concat(list)
 end
 
 -- Returns the values that all samples of a slot share, and whether they have second weights.

@@ -17,19 +17,29 @@ function labels.new(room)
   return setmetatable({ by_text = {}, room = room }, mt)
 end
 
--- Returns the set of a list of pairs, or nil if it is empty; and whether there is room for it. Of equal keys the last
--- one counts.
-function methods:set(list)
-  local value_of, set, parts = {}, {}, {}
+-- Returns a list of pairs in the order of the keys, each once: of equal keys the last one counts.
+local function in_order(list)
+  local is_ordered = true
+  for i = 2, #list do is_ordered = is_ordered and list[i - 1][1] < list[i][1] end
+  if is_ordered then return list end
+  local value_of, set = {}, {}
   for _, pair in ipairs(list) do
     if not value_of[pair[1]] then set[#set + 1] = { pair[1] } end
     value_of[pair[1]] = pair[2]
   end
-  if #set == 0 then return nil, true end
   sort(set, function(a, b) return a[1] < b[1] end)
-  for i, pair in ipairs(set) do
-    pair[2] = value_of[pair[1]]
-    parts[i] = ("%d %d %s%s"):format(#pair[1], #pair[2], pair[1], pair[2])
+  for _, pair in ipairs(set) do pair[2] = value_of[pair[1]] end
+  return set
+end
+
+-- Returns the set of a list of pairs, or nil if it is empty; and whether there is room for it. Takes the list.
+function methods:set(list)
+  if #list == 0 then return nil, true end
+  local set, parts, n = in_order(list), {}, 0
+  for _, pair in ipairs(set) do
+    local key, value = pair[1], pair[2]
+    parts[n + 1], parts[n + 2], parts[n + 3], parts[n + 4] = #key, " ", #value, " "
+    parts[n + 5], parts[n + 6], n = key, value, n + 6
   end
   local text = table.concat(parts)
   if not self.by_text[text] then
