@@ -11,6 +11,7 @@ local processes = require("sysprof.live.processes")
 local system = require("sysprof.base.system")
 local text = require("sysprof.base.text")
 local users = require("sysprof.base.users")
+local walk = require("sysprof.base.walk")
 
 ffi.cdef [[
 // glibc 2.17 has no getrandom.
@@ -39,6 +40,14 @@ local function new()
   return text.hex_bytes(ffi.string(bytes, RANDOM_BYTES))
 end
 
+-- Returns the owner of a folder, or nil and a reason. Another user's link leads nobody.
+local function owner_of(folder)
+  local at, why = walk.to(folder .. "/")
+  if not at then return nil, why end
+  at:close()
+  return at.st and at.st.uid, files.reason()
+end
+
 -- Returns the user's folder of such files, and the folders to make for it; or nil and a reason. Root is not led into a
 -- folder of another user by the environment.
 local function state_folder()
@@ -47,9 +56,9 @@ local function state_folder()
     base, to_make = os.getenv("HOME") or "", { "/.local", "/.local/state" }
     if base:sub(1, 1) ~= "/" then return nil, "HOME names no folder" end
   end
-  local st = files.stat(base)
-  if not st then return nil, ("%s: %s"):format(base, files.reason()) end
-  if not users.is_trusted(st.uid) then return nil, base .. " belongs to another user" end
+  local owner, why = owner_of(base)
+  if not owner then return nil, why end
+  if not users.is_trusted(owner) then return nil, base .. " belongs to another user" end
   for i, folder in ipairs(to_make) do to_make[i] = base .. folder end
   return to_make[#to_make] or base, to_make
 end
