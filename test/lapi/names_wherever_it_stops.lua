@@ -63,11 +63,11 @@ local function work(samples)
   repeat known() until sysprof.report().samples >= samples or os.clock() > deadline
 end
 
-local function has_name(path)
+local function has_name(path, name)
   local p = assert(reader.read(path))
   t.ok(p.complete, path .. " is complete")
   for _, f in p.lfuncs:each() do
-    if f.name == "known" then return true end
+    if f.name == (name or "known") then return true end
   end
   return false
 end
@@ -102,5 +102,18 @@ for how, code in pairs({ ["end"] = "", exit = "os.exit(0)", close = "os.exit(0, 
     %s]]):format(path, code))
   t.shell("'" .. t.luajit .. "' ends.lua")
   t.ok(has_name(path), how .. ": names")
+end
+
+-- Only the main chunk defines the body of a coroutine, and it has ended when the names are searched. It has no sample,
+-- but ran when the coroutine was resumed. Each wait is a sample, or a part of a sum.
+for threshold in pairs({ ["0"] = true, ["1000000000"] = true }) do
+  local path = "waits_" .. threshold .. ".bin"
+  t.write_file("waits.lua", ([[
+    assert(misc.sysprof.start({ mode = "C", clock = "coroutine-wait/threshold=%s/", path = %q }))
+    local function body() for _ = 1, 3 do coroutine.yield() end end
+    local resume = coroutine.wrap(body)
+    for _ = 1, 4 do resume() end]]):format(threshold, path))
+  t.shell("'" .. t.luajit .. "' waits.lua")
+  t.ok(has_name(path, "body"), path .. ": names")
 end
 t.finish()

@@ -493,7 +493,8 @@ void lj_cowait_start(CoWait *w, const Event *ev, uint64_t threshold_ns)
   w->since = w->credit_at = w->last = w->slept = lj_ticks_now(&w->rate);
   w->running = NULL;
   look_for_sleep(w, w->since, 1);
-  w->flush_at = w->since + (uint64_t)(FLUSH_NS / w->rate.ns);
+  w->flush_at =
+    w->since; /* The first one: its sample sees the code that resumes coroutines. */
   relaxed_set(&w->on, 1);
   lj_vmstub_put(w->g);
 }

@@ -26,11 +26,25 @@ static void push_coroutine(LuaWalk *ls, lua_State *L)
   }
 }
 
+/* No call names the body of a coroutine. The code that defines it does, and often runs below the
+** resume: so the search for names must know that code.
+*/
+static void see_running(LuaWalk *ls, lua_State *L)
+{
+  CoWalk w;
+  CoStep step;
+  for (lj_cowalk_begin(&w, L); !ls->funcs->is_full && lj_cowalk_next(&w, &step);)
+    if (isluafunc(step.fn)) lj_functab_see(ls->funcs, ls->in.pk, funcproto(step.fn));
+}
+
 void lj_givenstack_push(LuaWalk *ls, const SampleStack *st)
 {
+  uint32_t nfid = ls->funcs->nfid;
+  GCobj *running = gcref(ls->in.g->cur_L);
   ls->memo.records = 0;
   ls->unnamed = NULL;
   ls->top = TOP_NONE;
   if (st->L) push_coroutine(ls, st->L);
   else if (st->pt) lj_luathread_pushproto(ls, st->pt, (uintptr_t)st->pc);
+  if (LJ_UNLIKELY(ls->funcs->nfid != nfid) && running) see_running(ls, gco2th(running));
 }
