@@ -38,7 +38,7 @@ local CHUNK = "truth_parts"	-- Of truth_program.lua.
 local RMS_MOST, RMS_LEAST = 1.1, 0.9
 local ONE_BIAS = 2		-- Standard errors that a single mean may be off.
 local SAID_SHARE = 0.9		-- Of the sessions: so many must say that an event is not exact here.
--- Of the time that the session waited. doc/clocks.md promises 2 % of half a second for a share of [runnable].
+-- Of the time that the session waited. By doc/clocks.md, a share of [runnable] takes up to 1.7 % of half a second.
 local WAIT_RESOLUTION = 0.01
 local COROUTINE_RESOLUTION = 1e-4	-- Of the time that a line waited.
 local TIMEOUT = 120		-- Seconds until a session hangs.
