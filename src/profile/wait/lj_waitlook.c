@@ -157,7 +157,7 @@ static void wait_end(Event *ev, uint64_t ns, uint64_t ready_ns)
   uint64_t rest = ns > wl->told_ns ? ns - wl->told_ns : 0;
   wl->is_off = 0;
   if (rest == 0) return;
-  if (ready_ns > rest) ready_ns = rest;
+  if (ready_ns >= rest) ready_ns = rest - 1; /* A wait without time would not count. */
   if (wl->is_preempted) {
     sum_add(wl, &wl->ready, rest, 1);
   } else {
@@ -432,14 +432,14 @@ static uint64_t clocks_read(int tid, uint64_t *now_ns)
   return cpu_ns;
 }
 
-/* n waits that no look has seen. They are of the same length. */
+/* n waits that no look has seen. They are of the same length. 0: a part of one. */
 static void add_unseen(Event *ev, uint64_t ns, uint64_t n, uint64_t now_ns)
 {
   WaitLook *wl = waitlook_of(ev);
   SampleHead head = { .time_ns = now_ns,
 		      .work = SPF_WORK_UNSEEN,
 		      .work_arg = SPF_UNSEEN_LATE };
-  if (ns < n * waitevent_threshold(&ev->spec)) {
+  if (ns < (n ? n : 1) * waitevent_threshold(&ev->spec)) {
     sum_add(wl, &wl->too_short, ns, n);
   } else {
     wl->told_off_ns += ns;
@@ -466,7 +466,8 @@ static uint64_t waits_ended(Event *ev, int at_least)
 
 /* The thread has run since the last look, and had no processor for off_ns. The kernel tells how often it
 ** has begun to wait. It tells how long the thread was ready when it has a processor again. The waits
-** share the rest evenly. Without a wait, an interrupt or the hypervisor had the rest.
+** share the rest evenly, each with some time, so that it counts. Without a wait, an interrupt or the hypervisor
+** had the rest.
 */
 static void take_runs(Event *ev, uint64_t off_ns, uint64_t runs, uint64_t cpu_ns,
 		      uint64_t now_ns)
@@ -479,10 +480,11 @@ static void take_runs(Event *ev, uint64_t off_ns, uint64_t runs, uint64_t cpu_ns
   is_off = wl->left.is_asleep || thread_ns(ev->tid) == cpu_ns;
   if (ready_ns > open_ns + off_ns) ready_ns = open_ns + off_ns;
   if (!was_waiting) off_ns += open_ns;
-  late_ns = ready_ns < off_ns ? ready_ns : off_ns;
+  parts = waits + (uint64_t)is_off;
+  late_ns = off_ns > parts ? off_ns - parts : 0;
+  if (late_ns > ready_ns) late_ns = ready_ns;
   off_ns -= late_ns;
   wl->owed_ns -= (int64_t)late_ns;
-  parts = waits + (uint64_t)is_off;
   share = parts ? off_ns / parts : 0;
   if (was_waiting) wait_end(ev, wl->looked_ns + share, ready_ns - late_ns);
   wl->is_off = 0;
@@ -490,6 +492,7 @@ static void take_runs(Event *ev, uint64_t off_ns, uint64_t runs, uint64_t cpu_ns
   sum_add(wl, &wl->ready, late_ns + (parts ? 0 : off_ns), runs > waits ? runs - waits : 0);
   if (unseen) add_unseen(ev, off_ns - share * (parts - unseen), unseen, now_ns);
   if (is_off) wait_begin(wl, now_ns - share, !wl->left.is_asleep);
+  wl->woken_ns = waits ? now_ns : 0;
 }
 
 /* Without records: what the thread's CPU time leaves of the real time since the last look. Unless
@@ -667,16 +670,20 @@ void lj_waitlook_sync(Event *ev)
   if (wl->wakes || wl->preempted_ns) read_owed(ev, now_ns);
   if (wl->ring.map) take_from_short(wl, wl->owed_ns);
   to_ns = wl->gone_ns ? wl->looked_ns : now_ns;
-  if (!wl->is_off && wl->end_ns) {
-    if (wl->gone_ns) sum_add(wl, &wl->lost, wl->end_ns, 0);
-    else wait_begin(wl, now_ns - wl->end_ns, !sleeps_now(ev));
+  if (!wl->is_off && wl->end_ns && !wl->gone_ns) {
+    take_runs(ev, 0, 0, wl->cpu_ns, now_ns); /* It may have begun a wait since then. */
+  } else if (!wl->is_off) {
+    sum_add(wl, &wl->lost, wl->end_ns, 0);
     wl->end_ns = 0;
   }
   rest = wl->is_off && to_ns > wl->told_ns ? to_ns - wl->told_ns : 0;
   if (rest && wl->is_preempted) {
-    sum_add(wl, &wl->ready, rest, wl->told_ns == wl->begun_ns);
+    uint64_t waited_ns = wl->woken_ns > wl->told_ns ? wl->woken_ns - wl->told_ns : 0;
+    add_unseen(ev, waited_ns, 0, to_ns); /* A part of a wait that has been counted. */
+    sum_add(wl, &wl->ready, rest - waited_ns, wl->told_ns == wl->begun_ns);
     wl->told_ns = to_ns;
-    if (!wl->ring.map) wl->owed_ns -= (int64_t)rest; /* The kernel tells it later. */
+    if (!wl->ring.map)
+      wl->owed_ns -= (int64_t)(rest - waited_ns); /* The kernel tells it later. */
   } else if (rest) { /* It makes up for waits before that had too much. */
     ready_ns = wl->ring.map && wl->owed_ns > 0 ? (uint64_t)wl->owed_ns : 0;
     if (ready_ns > rest) ready_ns = rest;

@@ -64,6 +64,7 @@ typedef struct WaitLook {
   /* Without records, see take_runs. */
   WaitLeft left;       /* At the last look that found a switch. */
   int64_t ended_waits; /* Less those that have been counted. */
+  uint64_t woken_ns;   /* A wait was over then, at some time before: not ready yet; or 0. */
   /* The current wait. */
   int is_off;       /* The thread has no processor. */
   int is_preempted; /* But it could run. */
