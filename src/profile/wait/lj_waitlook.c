@@ -32,6 +32,22 @@
 #define CLOCKS_NS   20000 /* Real time and CPU time read within that belong together. */
 #define CLOCKS_MAX  3     /* Attempts: the machine may be busy. */
 
+/* -- Clocks ------------------------------------------------------------------ */
+
+/* Read CPU time and real time together. Returns 0 if the thread has ended. */
+static uint64_t clocks_read(int tid, uint64_t *now_ns)
+{
+  uint64_t cpu_ns = 0, from_ns;
+  int tries;
+  for (tries = 0; tries < CLOCKS_MAX; tries++) {
+    from_ns = mono_ns();
+    cpu_ns = thread_ns(tid);
+    *now_ns = mono_ns();
+    if (*now_ns - from_ns < CLOCKS_NS) break;
+  }
+  return cpu_ns;
+}
+
 /* -- Into the stream --------------------------------------------------------- */
 
 static void append(Event *ev, SampleHead *head, uint64_t ns, uint64_t n)
@@ -418,20 +434,6 @@ static void look_records(Event *ev, uint64_t now_ns)
 
 /* -- Looks by figures -------------------------------------------------------- */
 
-/* Read CPU time and real time together. Returns 0 if the thread has ended. */
-static uint64_t clocks_read(int tid, uint64_t *now_ns)
-{
-  uint64_t cpu_ns = 0, from_ns;
-  int tries;
-  for (tries = 0; tries < CLOCKS_MAX; tries++) {
-    from_ns = mono_ns();
-    cpu_ns = thread_ns(tid);
-    *now_ns = mono_ns();
-    if (*now_ns - from_ns < CLOCKS_NS) break;
-  }
-  return cpu_ns;
-}
-
 /* n waits that no look has seen. They are of the same length. 0: a part of one. */
 static void add_unseen(Event *ev, uint64_t ns, uint64_t n, uint64_t now_ns)
 {
@@ -707,13 +709,12 @@ void lj_waitlook_sync(Event *ev)
 void lj_waitlook_begin(Event *ev)
 {
   WaitLook *wl = waitlook_of(ev);
-  uint64_t now_ns = mono_ns();
   WalkRegs regs;
-  WaitPlaceKind place;
-  place = lj_waitproc_place(&wl->file, ev->tid, &wl->nr, &regs);
+  WaitPlaceKind place = lj_waitproc_place(&wl->file, ev->tid, &wl->nr, &regs);
+  uint64_t now_ns, cpu_ns = clocks_read(ev->tid, &now_ns);
   wl->looked_ns = wl->summed_ns = wl->sched_ns = now_ns;
   wl->since_ns = now_ns;
-  wl->since_cpu_ns = wl->cpu_ns = thread_ns(ev->tid);
+  wl->since_cpu_ns = wl->cpu_ns = cpu_ns;
   wl->usual_ns = 2 * waitevent_threshold(&ev->spec);
   wl->long_256 = LONG_MOST; /* Unless the first wait is short. */
   wl->random = now_ns;
