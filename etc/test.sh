@@ -25,22 +25,10 @@ esac
 
 sh "$source/etc/deps.sh" build test
 
-jobs=$((2 * $(nproc))) # Half processors: see test/CMakeLists.txt.
 passed=0
 failed=0
 skipped=0
 alone=
-again_max=5
-
-# The value of an attribute in ctest's report.
-count() {
-  sed -n "s/.*[[:space:]]$1=\"\([0-9]*\)\".*/\1/p" "$2" | head -n 1
-}
-
-# The tests that failed in the last run of ctest in a build.
-failed_names() {
-  sed 's/^[0-9]*://' "$1/Testing/Temporary/LastTestsFailed.log"
-}
 
 # Build and test one base with flags, with all tests or (ON) with those that depend on the base.
 try() {
@@ -59,45 +47,14 @@ try() {
     return
   }
   sed -n 's/^-- \(.* tests are left out,.*\)/\1/p' "$log"
-  report=$folder/report.xml
-  rm -f "$report"
-  broken=0
   # The options may select only tests that were left out.
   none=error
   [ "$of_base" = OFF ] || none=ignore
-  ctest --test-dir "$folder" -j "$jobs" --output-on-failure --no-tests=$none \
-    --output-junit "$report" "$@" || broken=1
-  if [ ! -f "$report" ]; then
-    failed=$((failed + 1))
-    return
-  fi
-  # ctest's report lists skipped tests among all, not among the failed.
-  f=$(count failures "$report")
-  if [ "$f" != 0 ] && [ "$f" -le "$again_max" ]; then
-    echo "== $package: $f failed beside others; once more, alone"
-    first=$(failed_names "$folder")
-    rm -f "$folder/again.xml"
-    broken=0
-    ctest --test-dir "$folder" --rerun-failed --output-on-failure \
-      --output-junit "$folder/again.xml" || broken=1
-    # A test that is skipped now has not passed.
-    [ ! -f "$folder/again.xml" ] ||
-      f=$(($(count failures "$folder/again.xml") + $(count skipped "$folder/again.xml")))
-    second=
-    [ "$f" = 0 ] || second=$(failed_names "$folder")
-    for name in $first; do
-      case " $(echo $second) " in
-        *" $name "*) ;;
-        *) alone="$alone $name" ;;
-      esac
-    done
-  fi
-  s=$(($(count skipped "$report") + $(count disabled "$report")))
-  passed=$((passed + $(count tests "$report") - f - s))
-  failed=$((failed + f))
-  skipped=$((skipped + s))
-  # ctest may fail for another reason than a test.
-  [ "$broken" = 0 ] || [ "$f" != 0 ] || failed=$((failed + 1))
+  run_tests "$folder" --no-tests=$none "$@"
+  passed=$((passed + tests_passed))
+  failed=$((failed + tests_failed))
+  skipped=$((skipped + tests_skipped))
+  alone=$alone$tests_alone
 }
 
 try "$build" luajit2 '' OFF "$@"
