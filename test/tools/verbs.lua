@@ -136,7 +136,7 @@ says("export a.bin", 2, "expected --format=FORMAT, or -o FILE with an ending suc
 says("diff a.bin", 2, "expected two profiles, BASE and FILE, got 1")
 says("merge a.bin", 2, "expected -o FILE.bin")
 says("merge -o all.html a.bin", 2, "'all.html' is no name of a profile; expected the ending .bin")
-says("doctor now", 2, "expected no argument, got 'now'")
+says("doctor now then", 2, "expected at most one program, got 'now' and 'then'")
 says("report", 2, "expected a FILE; there is no sysprof.bin here, which 'luajit-sysprof run' writes")
 says("report no.bin", 1, "no.bin: No such file or directory")
 says("report x.lua", 1, "x.lua: not a sysprof profile")

@@ -1,5 +1,5 @@
 ----------------------------------------------------------------------------
--- Verb 'doctor': what this machine allows, and what would help.
+-- Verb 'doctor': what this machine allows, or which LuaJIT a program loads, and what would help.
 --
 -- Each event is tried: the profiler itself says why one is unavailable.
 ----------------------------------------------------------------------------
@@ -7,6 +7,7 @@
 local ffi = require("ffi")
 local command = require("sysprof.cli.command")
 local files = require("sysprof.base.files")
+local linking = require("sysprof.cli.linking")
 local viewspecs = require("sysprof.cli.viewspecs")
 
 ffi.cdef [[
@@ -119,14 +120,35 @@ local verb = { name = "doctor", line = "tell what this machine allows, and what 
   specs = viewspecs.of { "help", "version" } }
 
 verb.help = {
-  usage = "Usage: luajit-sysprof doctor",
-  intro = "\nTries each event for a moment, and tells what the kernel allows, with remedies.\n",
-  tail = "Exit status: 0 if CPU time can be sampled, else 1.\n",
+  usage = "Usage: luajit-sysprof doctor [PROGRAM]",
+  intro = "\nTries each event for a moment, and tells what the kernel allows, with remedies.\n" ..
+    "With a PROGRAM or a module, tells which LuaJIT it will load, and how to profile it.\n" ..
+    "The program does not run.\n",
+  tail = "Exit status: 0 if CPU time can be sampled, or if the program loads our LuaJIT; else 1.\n",
   example = "luajit-sysprof doctor",
 }
 
+-- Tells of a program.
+local function on_program(this, name)
+  local rows, why = linking.check(name)
+  if not rows then
+    this.say(why)
+    return command.FAILED
+  end
+  local out, status = {}, command.OK
+  for i, row in ipairs(rows) do
+    out[i] = ("%-14s %s\n"):format(row[1], row[2])
+    if row[3] then status = command.FAILED end
+  end
+  local printed = this.print(table.concat(out))
+  return printed ~= command.OK and printed or status
+end
+
 function verb.main(this, _, rest)
-  if #rest > 0 then return this.usage_error(("expected no argument, got '%s'"):format(rest[1])) end
+  if #rest > 1 then
+    return this.usage_error(("expected at most one program, got '%s' and '%s'"):format(rest[1], rest[2]))
+  end
+  if rest[1] then return on_program(this, rest[1]) end
   local out, status = { ("%-14s %s\n"):format("version", command.version()) }, command.OK
   for _, check in ipairs { check_events, check_kernel, check_memory, check_tools } do
     for i, line in ipairs(check()) do

@@ -1,5 +1,5 @@
 ----------------------------------------------------------------------------
--- Which LuaJIT a process has: one with sysprof, another one, or none.
+-- Which LuaJIT a process or a file has: one with sysprof, another one, or none.
 --
 -- The mapped files tell: LuaJIT with sysprof holds the name of its variable.
 ----------------------------------------------------------------------------
@@ -17,8 +17,8 @@ local BLOCK = 2^20
 local library = {}
 local known = {}		-- "ours", "other" or "none", by device and inode.
 
--- Returns which LuaJIT a file holds, or nil if it cannot be read.
-local function search(path)
+-- Returns which LuaJIT a file holds, "ours", "other" or "none"; nil if it cannot be read.
+function library.of_file(path)
   local file = regular.open(path)
   if not file then return nil end
   local found, before, left, at = "none", "", limits.LIBRARY_BYTES, 0
@@ -42,8 +42,8 @@ end
 
 -- Returns which LuaJIT is in a file that a process has mapped. Only root may open what was deleted since.
 local function of_mapping(folder, range, path, is_program)
-  return search(folder .. "/map_files/" .. range) or is_program and search(folder .. "/exe") or
-	 search(folder .. "/root" .. path)
+  return library.of_file(folder .. "/map_files/" .. range) or is_program and library.of_file(folder .. "/exe") or
+	 library.of_file(folder .. "/root" .. path)
 end
 
 -- Returns "ours", "other" or "none", as far as the mapped files tell; nil if this user may not look. A process chooses
