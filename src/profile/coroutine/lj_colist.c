@@ -211,9 +211,21 @@ static lua_State **find_threads(global_State *g, uint32_t *n)
   return list;
 }
 
+/* Newer LuaJITs have a coroutine for events and finalizers, which no program has made. */
+static int is_of_vm(global_State *g, lua_State *L)
+{
+#ifdef vmthread
+  return L == vmthread(g);
+#else
+  UNUSED(g);
+  UNUSED(L);
+  return 0;
+#endif
+}
+
 static int add_threads(CoList *cl, Groups *gs, lua_State *L)
 {
-  uint32_t i, n;
+  uint32_t i, n, nidle = 0;
   lua_State **list = find_threads(cl->g, &n);
   if (!list) return 0;
   for (i = 0; i < n; i++) {
@@ -223,11 +235,15 @@ static int add_threads(CoList *cl, Groups *gs, lua_State *L)
       __builtin_prefetch(list[i + AHEAD_STACK]->base - 2);
     }
     state = state_of(list[i], L);
+    if (state == CO_DEAD && is_of_vm(cl->g, list[i])) {
+      nidle++;
+      continue;
+    }
     cl->count[state]++;
     if (!add_thread(gs, list[i], state)) break;
   }
   free(list);
-  cl->n = n;
+  cl->n = n - nidle;
   return i == n;
 }
 
