@@ -223,6 +223,8 @@ struct Event {
   void *source;                      /* SourceOps.size bytes, cleared. */
   int index;                         /* Of the event in the profile. */
   int tid;                           /* The sampled thread. */
+  uint64_t alive_ns;                 /* When the session last saw it alive, */
+  uint64_t alive_cpu_ns;             /* and its CPU time then. */
   int is_open, is_armed;
   int signo;  /* Signal of its samples. 0: the source chooses one, or needs none. */
   int shared; /* Once open: the program has a handler for the signal. */

@@ -27,14 +27,17 @@ void lj_totals_begin(Sampler *s, int later)
 
 void lj_totals_look(Sampler *s)
 {
-  uint64_t cpu_us = thread_ns(s->reader.tid) / 1000;
+  uint64_t cpu_ns = thread_ns(s->reader.tid), now_ns = mono_ns();
   int i;
   if (s->over_us) return;
-  if (cpu_us) s->cpu_seen = s->cpu_before + cpu_us - s->cpu_base;
+  if (cpu_ns) s->cpu_seen = s->cpu_before + cpu_ns / 1000 - s->cpu_base;
   for (i = 0; i < s->nevent; i++) {
     SampleEvent *ev = &s->event[i];
     uint64_t total = source_total(ev);
     if (total) ev->seen = ev->before + total - ev->base;
+    if (cpu_ns == 0) continue; /* It has ended. */
+    ev->e.alive_ns = now_ns;
+    ev->e.alive_cpu_ns = cpu_ns;
   }
 }
 

@@ -658,10 +658,27 @@ uint64_t lj_waitlook_look(Event *ev, uint64_t now_ns)
   return next_look(ev, now_ns);
 }
 
+/* Without records, nobody knows what a thread that has ended did after the last look. While it was seen
+** alive, CPU time is the rest of its waits. From then until a look found it gone, it lived for half of the
+** time on average: a wait if it had no processor at the last look.
+*/
+static void lose_end(Event *ev)
+{
+  WaitLook *wl = waitlook_of(ev);
+  uint64_t ns = 0, alive_ns = wl->looked_ns, cpu_ns;
+  if (ev->alive_ns > alive_ns && ev->alive_ns < wl->gone_ns) {
+    cpu_ns = ev->alive_cpu_ns > wl->cpu_ns ? ev->alive_cpu_ns - wl->cpu_ns : 0;
+    alive_ns = ev->alive_ns;
+    if (cpu_ns < alive_ns - wl->looked_ns) ns = alive_ns - wl->looked_ns - cpu_ns;
+  }
+  if (wl->is_off) ns += (wl->gone_ns - alive_ns) / 2;
+  sum_add(wl, &wl->lost, ns, 0);
+  wl->is_off = 0;
+  wl->looked_ns = wl->gone_ns;
+}
+
 /* A wait that goes on, and has no stack yet, gets none: the caller may be the thread that runs the
-** VM, and a signal handler may interrupt it. Without records, nobody knows what a thread that has ended did
-** after the last look, nor when it ended until a look found it gone. On average, that is half of the time
-** between. If it had no processor at the last look, so much is lost.
+** VM, and a signal handler may interrupt it.
 */
 void lj_waitlook_sync(Event *ev)
 {
@@ -698,10 +715,7 @@ void lj_waitlook_sync(Event *ev)
     if (ready_ns) sum_add(wl, &wl->ready, ready_ns, 0);
     wl->owed_ns -= (int64_t)ready_ns;
   }
-  if (wl->gone_ns && wl->is_off) {
-    sum_add(wl, &wl->lost, (wl->gone_ns - to_ns) / 2, 0);
-    wl->is_off = 0;
-  }
+  if (wl->gone_ns) lose_end(ev);
   append_sums(ev, now_ns);
 }
 
