@@ -222,7 +222,7 @@ do
   local rows = answers(server.port, "/debug/pprof/profile?debug=1", "more functions")
   t.ok(not rows:find("--limit", 1, true), "a table names no option of a command line")
   local whole = answers(server.port, "/", "f40000_xxx")
-  t.ok(#whole > 8e6, "a large page: " .. #whole)
+  t.ok(#whole > 4e6, "a large page: " .. #whole)
   local fds = {}
   for i = 1, 5 do
     fds[i] = client.connect(server.port, true)
