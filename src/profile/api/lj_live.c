@@ -189,10 +189,29 @@ static int calls_allowed(void)
   return 0;
 }
 
+static int is_served; /* A look has served clients since the last end. */
+
+static void live_ended(void)
+{
+  int i;
+  is_served = 0;
+  lj_liverec_finish();
+  lj_livedump_forget();
+  for (i = 0; i < LIVESOCK_CLIENTS; i++)
+    if (clients[i].until_ms) lj_livemsg_refuse(&clients[i].fd, LIVE_NOVM);
+  clients_drop();
+  if (lj_livecalls_problem()) lj_livesock_forget(); /* The name stays. */
+  else lj_livesock_close();
+}
+
+/* After the last live VM, a profile may go on to need the thread. */
 static void live_look(void)
 {
   if (!lj_process_trylock()) return;
-  if (live_needed() && calls_allowed()) {
+  if (!live_needed()) {
+    if (is_served) live_ended();
+  } else if (calls_allowed()) {
+    is_served = 1;
     socket_look();
     lj_liverec_step();
     lj_livedump_step();
@@ -234,18 +253,6 @@ static void live_forked(int forked)
   lj_liverec_forget();
   lj_livedump_forget();
   open_ms = mono_ms() + OPEN_MS;
-}
-
-static void live_ended(void)
-{
-  int i;
-  lj_liverec_finish();
-  lj_livedump_forget();
-  for (i = 0; i < LIVESOCK_CLIENTS; i++)
-    if (clients[i].until_ms) lj_livemsg_refuse(&clients[i].fd, LIVE_NOVM);
-  clients_drop();
-  if (lj_livecalls_problem()) lj_livesock_forget(); /* The name stays. */
-  else lj_livesock_close();
 }
 
 /* -- VMs --------------------------------------------------------------------- */

@@ -46,7 +46,8 @@ typedef struct RecordedVm {
   int state;   /* VmState. Set by the thread that ends the profile. */
   int is_late; /* The events of the VM wait for its safe point. */
   StreamFile *file;
-  int has_left;     /* The profile ended before the recording: */
+  int is_early;     /* The profile ended before the recording. */
+  int has_left;     /* The same: */
   uint64_t left_ns; /* CPU time of its thread then; 0: unknown. */
 } RecordedVm;
 
@@ -93,7 +94,9 @@ static void note(const RecordedVm *rv, const char *key, const char *text)
 static void vm_left(RecordedVm *rv)
 {
   const Profile *p = lj_registry_of(rv->vm.g);
-  if (!p || p->is_over || rec.opt.threads != LUAM_SYSPROF_THREADS_ALL) return;
+  if (!p || p->is_over) return;
+  rv->is_early = 1;
+  if (rec.opt.threads != LUAM_SYSPROF_THREADS_ALL) return;
   rv->has_left = 1;
   rv->left_ns = thread_ns(rv->vm.thread.tid);
   if (rec.all != rv) return;
@@ -275,6 +278,17 @@ static int count_late(void)
   return n;
 }
 
+/* Note that the recording ends because the program has ended all of its profiles. */
+static void note_early(void)
+{
+  int i, n = 0;
+  for (i = 0; i < rec.nvm; i++) n += rec.vm[i].is_early;
+  if (n > 0 && n == rec.nvm)
+    lj_livemsg_text(
+      &rec.last, "note",
+      "the recording ended early: the program closed the VM, or stopped its profile");
+}
+
 /* Note what happens, or did, because n VMs have not come to their safe points. */
 static void note_late(LiveAnswer *a, const char *what, int n)
 {
@@ -288,23 +302,12 @@ static void note_late(LiveAnswer *a, const char *what, int n)
 
 /* -- Recording: steps -------------------------------------------------------- */
 
-void lj_liverec_finish(void)
-{
-  int i;
-  if (rec.phase == REC_NONE) return;
-  for (i = 0; i < rec.nvm; i++) lj_ctlslot_watch(rec.vm[i].vm.g, -1);
-  lj_livemsg_send(&rec.client, &rec.last);
-  lj_ownfd_close(&rec.client);
-  lj_ownfd_close(&rec.file);
-  rec.phase = REC_NONE;
-  rec.nvm = 0;
-}
-
 static void rec_end(void)
 {
   int i;
   if (rec.phase == REC_NONE || rec.phase == REC_ENDS) return;
   others_regain();
+  note_early();
   rec.phase = REC_ENDS;
   rec.names_ms = mono_ms() + (int64_t)rec.wait_ms;
   note_late(
@@ -318,6 +321,19 @@ static void rec_end(void)
     if (rv->state == VM_RUNS) lj_sysprof_over(rv->vm.g);
     if (rv->state == VM_WAITS) rv->state = VM_ENDED;
   }
+}
+
+void lj_liverec_finish(void)
+{
+  int i;
+  if (rec.phase == REC_NONE) return;
+  rec_end();
+  for (i = 0; i < rec.nvm; i++) lj_ctlslot_watch(rec.vm[i].vm.g, -1);
+  lj_livemsg_send(&rec.client, &rec.last);
+  lj_ownfd_close(&rec.client);
+  lj_ownfd_close(&rec.file);
+  rec.phase = REC_NONE;
+  rec.nvm = 0;
 }
 
 /* Note that the VM has not completed its profile, unless nothing is to be named. */

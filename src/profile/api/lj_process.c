@@ -380,11 +380,15 @@ int lj_process_start(Profile *p, char *errmsg)
   return PROFILE_SUCCESS;
 }
 
+/* The end of a profile may be the last thing that a tenant needed the thread for. */
 int lj_process_stop(Profile *p)
 {
+  int status;
   lj_vmprofile_halt(p);
   set_thread();
-  return lj_vmprofile_end(p);
+  status = lj_vmprofile_end(p);
+  set_thread();
+  return status;
 }
 
 void lj_process_close(Profile *p)
