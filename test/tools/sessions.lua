@@ -150,6 +150,25 @@ for time in p.timeline:in_order() do
 end
 t.equal(count, N * 3, "samples in the timeline")
 
+-- -- Limits ------------------------------------------------------------------
+
+-- Sentences that differ in their figures only stand once, with ranges.
+local function limits_of(list)
+  local sessions = {}
+  for n, limit in ipairs(list) do
+    sessions[n] = B.new(n - 1):context(100 + n):meta("limit", limit):add(G.SPF_END, ""):finish()
+  end
+  return reader.parse_string(table.concat(sessions)).meta.limit
+end
+
+t.equal(limits_of { "a ticks 1252 times: off. hz=9 costs 1.5 us", "a ticks 1157 times: off. hz=9 costs 20 us",
+		    "a ticks 1200 times: off" }, "a ticks 1157 to 1252 times: off. hz=9 costs 1.5 to 20 us", "ranges")
+t.equal(limits_of { "b takes 5 of 10", "b takes 5 of 10" }, "b takes 5 of 10", "the same figures")
+t.equal(limits_of { "r01 takes 5", "r02 takes 5", "hz=7 takes 5", "r01 takes 6" },
+	"r01 takes 5 to 6. r02 takes 5. hz=7 takes 5", "digits of names")
+t.equal(limits_of { "c 5. c 6", "c 7" }, "c 5 to 7", "a session with two like sentences, among others")
+t.equal(limits_of { "c 5. c 6" }, "c 5. c 6", "one session")
+
 -- -- Events ------------------------------------------------------------------
 
 local US, COUNT = G.SPF_UNIT_US, G.SPF_UNIT_COUNT

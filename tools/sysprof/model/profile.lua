@@ -19,6 +19,7 @@ local marks = require("sysprof.model.marks")
 local numbermap = require("sysprof.base.numbermap")
 local ranges = require("sysprof.base.ranges")
 local room = require("sysprof.model.room")
+local sentences = require("sysprof.model.sentences")
 local slots = require("sysprof.model.slots")
 local stacks = require("sysprof.model.stacks")
 local timeline = require("sysprof.model.timeline")
@@ -100,6 +101,7 @@ function profile.new(options)
     end_time = 0,	-- and to the latest one.
     -- Definitions.
     meta = {}, meta_keys = {},	-- Value by key, of all sessions; keys in order.
+    sentences = nil,		-- The limits of several sessions, see sysprof.model.sentences.
     modules = {},		-- In order of definition.
     module_keys = {}, ranges = ranges.new(),	-- Set of them; their numbers by address.
     -- By id or address; see sysprof.base.numbermap.
@@ -143,7 +145,7 @@ end
 
 local function bytes_of(text) return text and #text end
 
--- Different values of several sessions are listed.
+-- Different values of several sessions are listed. Their limits are sentences.
 function methods:set_meta(key, value)
   value = value:sub(1, limits.META_VALUE)
   local have = self.meta[key]
@@ -154,6 +156,9 @@ function methods:set_meta(key, value)
     self.meta[key] = value
   elseif #self.sessions == 1 then
     self.meta[key] = value
+  elseif key == "limit" then
+    self.sentences = self.sentences or sentences.new(have)
+    self.meta[key] = self.sentences:add(value)
   elseif #have < limits.META_LIST and not (", " .. have .. ", "):find(", " .. value .. ", ", 1, true) then
     self.meta[key] = have .. ", " .. value
   end
