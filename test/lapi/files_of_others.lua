@@ -152,7 +152,7 @@ local OWNER = "another user owns the file, in a folder that other users may writ
 	      .. "force to write it"
 
 local function others()
-  for _, mode in ipairs { "1777", "777", "1733" } do
+  for _, mode in ipairs { "1777", "777", "1733", "1775", "775", "730" } do
     fresh("chmod " .. mode .. " all; : >mine/x; ln -s ../mine/x all/x; ln -s ../mine/new all/new; "
 	  .. "ln -s ../mine all/d; ln -s x all/two; chown -h 65534 all/x all/new all/d; "
 	  .. "ln -s ../all/x mine/link")
@@ -192,6 +192,10 @@ local function others()
   written("another user's file in a folder of his own, force", { path = "mine/x", force = true })
   fresh(": >mine/x && chown 65534 mine/x")
   written("another user's file in a folder of mine", { path = "mine/x" })
+  fresh("chmod 775 mine; : >mine/x && chown 65534 mine/x")
+  written("another user's file in a folder of a group", { path = "mine/x" })
+  fresh("chmod 755 all; ln -s ../mine/x all/x && chown -h 65534 all/x")
+  written("another user's link in a folder that only I may write to", { path = "all/x" }, "mine/x")
 
   -- With another effective user, only that user's files and root's are trusted.
   fresh("ln -s ../mine/x all/his; ln -s ../mine/y all/roots; ln -s ../mine/z all/others; : >all/file; "

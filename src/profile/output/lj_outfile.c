@@ -4,7 +4,8 @@
 **
 ** Links follow the rule of the kernel's fs.protected_symlinks, files the rule of
 ** fs.protected_regular and fs.protected_fifos. The kernel's own checks may be disabled,
-** and cover only folders with the sticky bit.
+** and cover only folders with the sticky bit. A group may share the files of its folder, but its
+** members lead nobody to other places: links there follow the rule, too.
 */
 
 #define lj_outfile_c
@@ -113,11 +114,13 @@ static int is_trusted(uid_t uid)
   return uid == 0 || uid == geteuid();
 }
 
-/* May another user create files in the folder? Its owner always may. If in doubt, yes. */
-static int walk_ispublic(const Walk *w)
+/* May another user create files in the folder? modes: S_IW* of these users. Its owner always may.
+** If in doubt, yes.
+*/
+static int walk_ispublic(const Walk *w, mode_t modes)
 {
   struct stat st;
-  return fstatat(w->dir, "", &st, AT_EMPTY_PATH) != 0 || (st.st_mode & S_IWOTH) ||
+  return fstatat(w->dir, "", &st, AT_EMPTY_PATH) != 0 || (st.st_mode & modes) ||
 	 !is_trusted(st.st_uid);
 }
 
@@ -134,7 +137,8 @@ static int walk_link(Walk *w, int fd, const struct stat *st, const char *tail)
     errno = ELOOP;
     return 0;
   }
-  if (!(w->how & OUTFILE_FOLLOW) && !is_trusted(st->st_uid) && walk_ispublic(w))
+  if (!(w->how & OUTFILE_FOLLOW) && !is_trusted(st->st_uid) &&
+      walk_ispublic(w, S_IWGRP | S_IWOTH))
     return walk_refuse(w, EACCES, PROBLEM_LINK);
   if (fstatfs(fd, &fs) != 0) return 0;
   if (fs.f_type == PROC_SUPER_MAGIC) return -1;
@@ -231,7 +235,7 @@ static int file_isallowed(Walk *w, const struct stat *st)
   }
   if (!S_ISREG(st->st_mode) && (w->how & OUTFILE_REGULAR))
     return walk_refuse(w, EINVAL, PROBLEM_KIND);
-  if ((w->how & OUTFILE_FORCE) || !walk_ispublic(w)) return 1;
+  if ((w->how & OUTFILE_FORCE) || !walk_ispublic(w, S_IWOTH)) return 1;
   if (!is_trusted(st->st_uid)) return walk_refuse(w, EACCES, PROBLEM_OWNER);
   if (S_ISREG(st->st_mode) && st->st_nlink > 1)
     return walk_refuse(w, EACCES, PROBLEM_NAMES);
