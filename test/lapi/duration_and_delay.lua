@@ -14,6 +14,7 @@ int nanosleep(const sysprof_time *, sysprof_time *);
 int fork(void);
 int waitpid(int, int *, int);
 int getpid(void);
+size_t strlen(const char *);
 void _exit(int);
 ]]
 local C, sysprof = ffi.C, misc.sysprof
@@ -180,6 +181,27 @@ local sum_ns = 0
 for weight in folded:gmatch(" (%d+)\n") do sum_ns = sum_ns + tonumber(weight) end
 -- CPU time less than the interval, 10 ms, may have no sample.
 t.ok(math.abs(sum_ns / 1e3 - real_us) < 0.1 * real_us + 1e4, ("the parts of a wait: %g of %g us"):format(sum_ns / 1e3, real_us))
+
+-- The VM completes the profile long after the end: what it adds then has a time in the window.
+ffi.cdef [[
+int pthread_create(unsigned long *, const void *, size_t (*)(const char *), char *);
+int pthread_join(unsigned long, void **);
+]]
+local bytes, thread = ffi.new("char[?]", 2^22), ffi.new("unsigned long[1]")
+ffi.fill(bytes, 2^22 - 1, 120)
+assert(sysprof.start { mode = "C", path = "o.bin", clock = "cpu", threads = "all", duration = 1 })
+local till = now() + 0.3
+repeat
+  t.equal(C.pthread_create(thread, nil, C.strlen, bytes), 0, "a short thread")
+  C.pthread_join(thread[0], nil)
+until now() >= till
+C.nanosleep(ffi.new("sysprof_time", 1, 500000000), nil)
+assert(sysprof.stop())
+local short = assert(reader.parse_string(t.read_file("o.bin"), { timeline = true }))
+_, folded = t.parse("o.bin")
+t.contains(folded, "[threads not sampled]", "short threads")
+t.ok(short.end_time <= sysprof.report().wall_s * 1e6 + 1, ("short threads: the last time is %d us, the end %g s")
+     :format(short.end_time, sysprof.report().wall_s))
 
 -- -- During the delay ------------------------------------------------------
 

@@ -40,12 +40,22 @@ static uint64_t now_us(const Sampler *s)
   return (mono_ns() - s->origin_ns) / 1000;
 }
 
+/* Time in the stream of a row that is no sample: the real time of the profile, which may have ended
+** long ago. The row does not precede the last sample.
+*/
+static uint64_t row_us(const Sampler *s)
+{
+  uint64_t us = (s->start_ns - s->origin_ns) / 1000 +
+		relaxed_get(&s->counters[SPF_COUNTER_WALL_US]);
+  return us > s->stream.time_us ? us : s->stream.time_us;
+}
+
 /* Encode all samples, and tell the lost ones. */
 static void encode_all(Sampler *s)
 {
   lj_handover_encode(s);
   lj_stream_direct(&s->stream);
-  lj_encoder_rest(&s->stream, now_us(s));
+  lj_encoder_rest(&s->stream, row_us(s));
 }
 
 /* Tell the CPU time of other threads. In the stream, it is of the thread 0. */
@@ -59,7 +69,7 @@ static void tell_others(Sampler *s)
       lj_stream_thread(&s->stream, "not sampled");
     }
     moved = 1;
-    lj_encoder_others(&s->stream, i, s->event[i].others, now_us(s));
+    lj_encoder_others(&s->stream, i, s->event[i].others, row_us(s));
   }
 }
 

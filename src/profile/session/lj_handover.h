@@ -12,7 +12,8 @@
 LJ_FUNC void lj_handover_encode(Sampler *s);
 
 /* Write all data up to now, with names of these functions of the VM, or NULL. The end also
-** completes the stream. Not in the handler. Returns 0 or the errno of a failed writer.
+** completes the stream. The real time must be up to date: lj_totals_time. Not in the handler. Returns 0
+** or the errno of a failed writer.
 */
 LJ_FUNC int lj_handover_dump(Sampler *s, FuncTab *named);
 LJ_FUNC int lj_handover_end(Sampler *s, FuncTab *named);

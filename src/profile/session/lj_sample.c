@@ -547,6 +547,7 @@ static int has_rest(const SampleEvent *ev, uint64_t rest)
 
 SAMPLE_RARE void lj_sample_rest(Sampler *s, int all)
 {
+  uint64_t end_ns = s->start_ns + relaxed_get(&s->counters[SPF_COUNTER_WALL_US]) * 1000;
   int i;
   if (s->opt->mode == LUAM_SYSPROF_DEFAULT) return;
   for (i = 0; i < s->nevent; i++) {
@@ -556,7 +557,7 @@ SAMPLE_RARE void lj_sample_rest(Sampler *s, int all)
 	!(ev->e.spec.sum || (all && has_rest(ev, total - ev->taken))))
       continue;
     s->state = SPF_VMST_CFUNC;
-    put_work(s, ev, SPF_WORK_UNSEEN, SPF_UNSEEN_NO_TICK, mono_ns());
+    put_work(s, ev, SPF_WORK_UNSEEN, SPF_UNSEEN_NO_TICK, end_ns);
     relaxed_add(&ev->rests, 1);
   }
 }

@@ -209,7 +209,6 @@ int lj_session_end(Session *s, FuncTab *named)
 int lj_session_dump(Session *s, FuncTab *named)
 {
   if (!has_stream(s)) return 0;
-  lj_totals_time(&s->sm);
   count_missed(s);
   lj_marks_dump(&s->sm);
   return lj_session_name(s, named);
@@ -217,7 +216,9 @@ int lj_session_dump(Session *s, FuncTab *named)
 
 int lj_session_name(Session *s, FuncTab *named)
 {
-  return has_stream(s) ? lj_handover_dump(&s->sm, named) : 0;
+  if (!has_stream(s)) return 0;
+  lj_totals_time(&s->sm);
+  return lj_handover_dump(&s->sm, named);
 }
 
 /* -- Pause and move ---------------------------------------------------------- */
