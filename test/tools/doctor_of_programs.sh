@@ -23,6 +23,9 @@ int main(void)
   lua_close(L);
   return 0;
 }' >program.c
+echo '#include <unistd.h>
+void *luaL_newstate(void);
+int main(void) { return luaL_newstate() ? pause() : 1; }' >waits.c
 echo 'const char *module(void) { extern void *luaL_newstate(void); return luaL_newstate(); }' >module.c
 echo 'int main(void) { return 0; }' >nothing.c
 build() {
@@ -35,6 +38,7 @@ build -o "with space/plain" program.c "$their"
 build -o setuid program.c "$their"
 build -o rpath program.c "$their" "-Wl,-rpath,$PWD/their,--disable-new-dtags"
 build -o runpath program.c "$their" "-Wl,-rpath,$PWD/their,--enable-new-dtags"
+build -o waits waits.c "$their" "-Wl,-rpath,$PWD/their"
 build -o inside program.c their.c
 build -o nothing nothing.c
 build -shared -fPIC -o module.so module.c "$their"
@@ -104,4 +108,20 @@ doctor 1 A=a ./nothing.c
 [ "$(cat err)" = "luajit-sysprof: $(realpath nothing.c) is no ELF file; expected a program or a library" ] || fail "$(cat err)"
 doctor 1 A=a none
 [ "$(cat err)" = "luajit-sysprof: there is no program 'none'" ] || fail "$(cat err)"
+
+# Other commands name 'doctor' for a program that does not load our library.
+asks_doctor() {
+  name=$1
+  shift
+  "$LUAJIT" "$SYSPROF_SOURCE/tools/luajit-sysprof.lua" "$@" 2>err
+  grep -qF "'luajit-sysprof doctor $name'" err || fail "$*: no 'doctor $name' in: $(cat err)"
+}
+asks_doctor ./plain run plain
+asks_doctor "'with space/plain'" run "with space/plain"
+./waits & pid=$!
+until grep -q libluajit /proc/$pid/maps; do kill -0 $pid || exit 1; sleep 0.05; done
+asks_doctor /proc/$pid/exe record $pid
+doctor 1 A=a /proc/$pid/exe
+says "program        $(realpath waits)"
+kill $pid
 exit $status

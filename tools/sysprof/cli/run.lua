@@ -45,8 +45,8 @@ local function wrong_script(rest)
     return ("%s is a profile; expected a Lua script. 'luajit-sysprof report %s' shows it"):format(script, script)
   end
   if head == ELF then
-    return ("%s is a program; expected a Lua script. A program on this LuaJIT is profiled by " ..
-	    "'LUAJIT_SYSPROF=on %s'"):format(script, script)
+    return ("%s is a program; expected a Lua script. 'luajit-sysprof doctor %s' tells how to profile it"):format(
+      script, text.quoted(script:find("/", 1, true) and script or "./" .. script))
   end
 end
 

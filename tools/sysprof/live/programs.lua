@@ -224,7 +224,8 @@ local function why_not_live(facts, has, why)
   end
   if has == "ours" then return ("%s is not live; %s%s"):format(name, LIVE, programs.filter_text(facts)) end
   if has == "other" then
-    return ("%s runs a LuaJIT without sysprof; start it with the libluajit-5.1.so.2 of sysprof"):format(name)
+    return ("%s runs a LuaJIT without sysprof; start it anew as 'luajit-sysprof doctor %s/exe' says, " ..
+	    "but with LUAJIT_SYSPROF=live"):format(name, facts.folder)
   elseif has == "none" then
     return name .. " has no LuaJIT; expected a program on the LuaJIT of sysprof"
   elseif has == "late" then
