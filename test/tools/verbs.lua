@@ -286,10 +286,10 @@ t.ok(not exists("none.bin"), "a failed merge writes nothing")
 
 local listing = file("x.lua"):match("[^\n]*")
 for arguments, part in pairs {
-  ["report -"] = "profile   standard input: ", ["info -"] = "vm states", ["annotate -"] = "s = s + 1",
+  ["report -"] = "profile   standard input, 2", ["info -"] = "vm states", ["annotate -"] = "s = s + 1",
   ["annotate - x.lua"] = listing, ["annotate b.bin - x.lua"] = listing, ["flame -"] = "<!DOCTYPE html>",
   ["flame -o - -"] = "<!DOCTYPE html>", ["export --format=folded -o - -"] = "f (x.lua:2);malloc 3\n",
-  ["diff - b.bin"] = "base      standard input: ", ["diff b.bin -"] = "profile   standard input: ",
+  ["diff - b.bin"] = "base      standard input, 2", ["diff b.bin -"] = "profile   standard input, 2",
 } do
   prints(arguments .. " <a.bin", part)
 end
@@ -329,7 +329,8 @@ t.equal(file("sysprof.bin"), second, "a failed run keeps the profile of the run 
 status, out, err = try("run -e sun short.lua")
 t.equal(status, 1, "an unknown event: " .. err)
 t.equal(file("sysprof.bin"), second, "an unknown event keeps the profile of the run before")
-prints("report", "profile   sysprof.bin: ")
+local headline = select(2, try("report"))
+t.ok(headline:find("^profile   sysprof%.bin, 20%d%d%-%d%d%-%d%d %d%d:%d%d:%d%d: [%d.]+ s, "), "file and date: " .. headline)
 try("run -o page.html short.lua")
 local page = file("page.html")
 try("run -o page.html short.lua")
@@ -459,6 +460,7 @@ for _, verb in ipairs(list) do
 end
 t.ok(documented > 100, "values in the help: " .. documented)
 prints("report --help", "what the rows are (default: lua)")
+prints("annotate --help", "\nWithout FILE, it reads sysprof.bin.\n")
 prints("report --help", "at most N rows (default 25, 0: all)")
 prints("diff --help", "Default: event")
 prints("report --help", "Default: event for bytes and real time, and for CPU time")

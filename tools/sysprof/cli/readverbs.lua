@@ -29,8 +29,10 @@ line, 3 profile damaged, cut, or too deep for its size (the whole part is printe
 local verbs = {}
 
 local function add(verb)
-  verb.help = { usage = ("Usage: %s %s %s"):format(PROGRAM, verb.name, verb.arguments or "[options] [FILE...]"),
-		intro = "\n" .. verb.intro .. "\n", tail = CODES,
+  local arguments = verb.arguments or "[options] [FILE...]"
+  local default = arguments:find("[FILE", 1, true) and ("Without FILE, it reads %s.\n"):format(runspecs.OUTPUT) or ""
+  verb.help = { usage = ("Usage: %s %s %s"):format(PROGRAM, verb.name, arguments),
+		intro = ("\n%s\n%s"):format(verb.intro, default), tail = CODES,
 		example = ("%s %s %s"):format(PROGRAM, verb.name, verb.example) }
   verbs[#verbs + 1] = verb
 end

@@ -58,7 +58,7 @@ Other options: --version, --completion=bash.
 
 Examples:
   luajit-sysprof run app.lua             # records app.lua, and prints what is hot
-  luajit-sysprof report                  # a table of what was recorded last
+  luajit-sysprof report                  # a table of sysprof.bin, which run writes
   luajit-sysprof run -o app.html app.lua # a flame graph
   LUAJIT_SYSPROF=on nginx                # any program on this LuaJIT: sysprof.PID.1.bin
   LUAJIT_SYSPROF=live nginx              # a program for 'luajit-sysprof record PID', later

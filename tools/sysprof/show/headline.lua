@@ -161,8 +161,9 @@ end
 -- Append lines { label, line } on the times of a profile, and on what it lacks.
 
 local function add_times(list, profile, name, label)
-  local times = headline.times(profile)
-  wrap(list, label, text.clean(name) .. (times ~= "" and ": " .. times or ""))
+  local times, start = headline.times(profile), selfreport.start_time(profile)
+  local date = start and os.date(", %Y-%m-%d %H:%M:%S", start) or ""
+  wrap(list, label, text.clean(name) .. date .. (times ~= "" and ": " .. times or ""))
 end
 
 local function add_problems(list, profile)
