@@ -340,19 +340,24 @@ t.contains(said, ", written to standard output\n", "standard output")
 -- Without a sample, or without Lua frames.
 t.write_file("verbs/none.lua", "return 1")
 t.contains(select(3, try("run -o none.bin none.lua")), "luajit-sysprof: no samples: cpu counted ", "no samples")
--- A remedy that cannot help is not named: the rate is high, limited, or the CPU time too short for any rate.
-local function advised(hz, samples, cpu_us, real_us, limit, with)
-  local b = B.new():context(7):meta("clock", "cpu" .. (with or "")):event(0, "cpu", G.SPF_UNIT_US, 1e9 / hz)
-  if limit then b:meta("limit", limit) end
-  if with then b:event(1, "switch-records", G.SPF_UNIT_NS, 0) end
-  b:lfunc(1, 2, "@x.lua", "f"):stack(1, { F.lfunc(1, 3) })
-  if samples > 0 then b:sample(1, 0, samples) end
-  b:counters { { G.SPF_COUNTER_WALL_US, real_us }, { G.SPF_COUNTER_EVENT + G.SPF_EVENT_TOTAL, cpu_us } }
+-- Returns the summary of a stream.
+local function told(b)
   local view = require("sysprof.view").new(assert(require("sysprof.reader").parse_string(b:finish())))
   local lines = {}
   require("sysprof.cli.summary").print(function(...) lines[#lines + 1] = table.concat { ... } end, view, { "x.bin" },
     { output = "-", format = "top" })
   return table.concat(lines, "\n")
+end
+-- A remedy that cannot help is not named: the rate is high, limited, or the CPU time too short for any rate.
+local function advised(hz, samples, cpu_us, real_us, limit, with, wall)
+  local b = B.new():context(7):meta("clock", "cpu" .. (with or "")):event(0, "cpu", G.SPF_UNIT_US, 1e9 / hz)
+  if limit then b:meta("limit", limit) end
+  if wall then b:meta("wall", "cpu,offcpu") end
+  if with then b:event(1, "switch-records", G.SPF_UNIT_NS, 0) end
+  b:lfunc(1, 2, "@x.lua", "f"):stack(1, { F.lfunc(1, 3) })
+  if samples > 0 then b:sample(1, 0, samples) end
+  b:counters { { G.SPF_COUNTER_WALL_US, real_us }, { G.SPF_COUNTER_EVENT + G.SPF_EVENT_TOTAL, cpu_us } }
+  return told(b)
 end
 local MORE = "; --hz=1000 takes more"
 t.contains(advised(100, 9, 90000, 90000), "\nthese are few samples" .. MORE, "few samples")
@@ -363,7 +368,15 @@ for _, case in ipairs { { 1000, 9, 9000, 9000 }, { 5000, 9, 9000, 9000 }, { 1000
   t.ok(said:find(case[2] > 0 and "these are few samples" or "no samples: cpu") and not said:find("takes more"),
        "no remedy: " .. said)
 end
-t.contains(advised(100, 9, 90000, 900000), "waited or had no processor for 0.8 of 0.9 s; --event=wall shows which", "it waits")
+t.contains(advised(100, 9, 90000, 900000), "waited or had no processor for 0.8 of 0.9 s; --event=wall shows which\n" ..
+	   "these are few samples" .. MORE, "it waits")
+t.ok(not advised(100, 90, 900000, 9000000):find("few samples", 1, true), "it waits, and has many samples")
+t.contains(advised(100, 9, 90000, 900000, nil, ",offcpu", true), "these are few samples\n", "wall has few samples")
+for period, is_few in pairs { false, true } do
+  local b = B.new():context(7):meta("clock", "page-faults"):event(0, "page-faults", G.SPF_UNIT_COUNT, period)
+  b:lfunc(1, 2, "@x.lua", "f"):stack(1, { F.lfunc(1, 3) }):sample(1, 0, 9, 0, period)
+  t.equal(told(b):find("few samples", 1, true) ~= nil, is_few, "few samples of occurrences, one in " .. period)
+end
 t.contains(advised(100, 9, 90000, 900000, nil, ",offcpu"), "; 'report --event=offcpu' shows which", "its waits are there")
 _, said = prints("run -F 1000 --no-lua -o c.txt short.lua", "")
 t.contains(said, "hottest C functions:\n", "--no-lua")

@@ -44,22 +44,32 @@ local function more_text(profile, e, cpu)
   return helps and ("; --hz=%d takes more"):format(MORE_HZ) or ""
 end
 
--- Returns why there are few samples or none, and what shows more; or nil.
-local function advice(profile, opt)
-  local e = events.list(profile)[1]
-  local real, cpu = headline.real_time(profile), selfreport.cpu_time(profile)
+-- Returns the way to see why a CPU event has little time, or nil.
+local function waits_text(profile, opt, is_cpu, cpu)
+  local real = headline.real_time(profile)
+  if not (is_cpu and cpu and real and real > QUIET_SECONDS and cpu < IDLE * real) then return nil end
+  local who = headline.processes(profile) > 1 and "processes" or opt.programs and "program" or "script"
+  local waits = events.of_waits(profile)
+  return ("the %s waited or had no processor for %.1f of %.1f s; %s shows which"):format(who, real - cpu, real,
+    waits and ("'report --event=%s'"):format(text.clean(waits)) or "--event=wall")
+end
+
+-- Do samples of an event tell shares only roughly? Waits, and occurrences that all have a sample, are exact.
+local function is_estimate(e)
+  return (e.parts or not units.of(e.unit).by_others) and not e.is_of_things and e.periods[1] ~= 1
+end
+
+-- Says why there are few samples or none, and what shows more.
+local function say_advice(say, profile, opt)
+  local e, cpu = events.list(profile)[1], selfreport.cpu_time(profile)
   local is_cpu = e and units.of(e.unit).is_cpu and not e.parts
-  local samples = profile:totals()
-  if is_cpu and real and real > QUIET_SECONDS and cpu and cpu < IDLE * real then
-    local who = headline.processes(profile) > 1 and "processes" or opt.programs and "program" or "script"
-    local waits = events.of_waits(profile)
-    return ("the %s waited or had no processor for %.1f of %.1f s; %s shows which"):format(who, real - cpu, real,
-      waits and ("'report --event=%s'"):format(text.clean(waits)) or "--event=wall")
-  elseif samples == 0 then
+  local waits = waits_text(profile, opt, is_cpu, cpu)
+  if waits then say(waits) end
+  if profile:totals() == 0 then
     local hint = is_cpu and not headline.forked(profile) and more_text(profile, e, cpu) or ""
-    return profile.complete and selfreport.nothing(profile) .. hint or nil
-  elseif is_cpu and samples < FEW then
-    return "these are few samples" .. more_text(profile, e, cpu)
+    if not waits and profile.complete then say(selfreport.nothing(profile), hint) end
+  elseif e and e.samples > 0 and e.samples < FEW and is_estimate(e) then
+    say("these are few samples", is_cpu and more_text(profile, e, cpu) or "")
   end
 end
 
@@ -146,8 +156,7 @@ function summary.print(say, shown_view, paths, opt)
   say_running(say, opt.running or {}, opt.in_place)
   if not profile.complete then say_cut(say, profile, paths[1], opt.running or {}) end
   if shown_view:room_text() then say("warning: ", shown_view:room_text()) end
-  local hint = advice(profile, opt)
-  if hint then say(hint) end
+  say_advice(say, profile, opt)
   local missing
   if opt.no_lua then
     missing = say_rows(say, shown_view, "hottest C functions:", { by = "function" })
