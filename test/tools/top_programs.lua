@@ -93,7 +93,7 @@ do
   t.ok(out:find("interpreted 0%.0%%  compiled [%d.]+%%  C 0%.0%%"), "compiled code: states: " .. out)
   status, out, err = try("top --once -d 500ms " .. asleep)
   t.equal(status, 0, "asleep: status: " .. err)
-  t.ok(out:find("\nCPU 0%.%d%%  %d sample") and (out:find("no samples: the program sleeps or waits") or out:find(" 1 sample\n")),
+  t.ok(out:find("\nCPU 0%.%d%% of a processor  %d sample") and (out:find("no samples: the program sleeps or waits") or out:find(" 1 sample\n")),
        "asleep: " .. out)
   status, out = try("top --once -d 500ms -e wall " .. asleep)
   t.equal(status, 0, "asleep, wall: status")

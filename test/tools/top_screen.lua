@@ -157,7 +157,7 @@ end
 local screen = new()
 t.equal(picture(screen, 80, 12), [[
 nginx, 4 processes: 4711 4712 4713 4714                                     1:23
-CPU 20.0%  40 samples                                                  40 in all
+CPU 20.0% of a processor  40 samples                                   40 in all
 interpreted 15.0%  compiled 5.0%  C 0.0%  GC 0.0%  compiler 0.0%  off CPU 80.0%
 [functions]  lines  threads  states  labels                              by %Own
   %Own  %Total    OwnTime  TotalTime  Lua function
@@ -216,6 +216,8 @@ screen.sums:add(7, profile(0, 40))
 shows("", "75.0%   75.0%      0.03s      0.03s  hot", "frozen: the table stays")
 shows(" ", "  0.0%    0.0%      0.03s      0.03s  hot", "thawed")
 shows("?", "Any key closes this.", "help")
+t.ok(not press(""):find("...\n", 1, true), "help fits 80 columns")
+shows("", "Enter keeps it; / Ctrl-U Enter removes it", "help: the filter")
 t.equal(#screen:lines(80, 24), 24, "help covers the screen")
 shows("x", "%Own", "help closed")
 shows("r", "waiting for the first samples", "reset")

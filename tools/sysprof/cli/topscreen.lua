@@ -22,6 +22,7 @@ local HELP = {
   "Tab           the next of these tables",
   "o S           sort by the next column; 1 2 3 4: by this column",
   "/             only rows with a text: * is any text, ^ the beginning, $ the end",
+  "              Enter keeps it; / Ctrl-U Enter removes it",
   "p Space       freeze the table; recording goes on",
   "r             forget what was recorded until now",
   "Up Down       scroll by a row; also k j. PageUp PageDown by a screen; Home End",
@@ -29,7 +30,11 @@ local HELP = {
   "",
   "%Own %Total   in the row itself; in it and what it called: of the last time step",
   "OwnTime TotalTime   the same, of everything since the start, or since r",
-  "off CPU       real time in which the threads ran on no processor",
+  "CPU           CPU time of all threads, in percent of one processor",
+  "third line    shares of the real time of all sampled threads",
+  "C             functions of C modules. Builtins and FFI calls are interpreted,",
+  "              or compiled if compiled code calls them",
+  "off CPU       the threads ran on no processor",
   "",
   "Any key closes this.",
 }
@@ -123,7 +128,7 @@ end
 local function use_text(sums)
   local used = sums:use()
   local parts = {}
-  if used then parts[1] = ("CPU %.1f%%"):format(100 * used) end
+  if used then parts[1] = ("CPU %.1f%% of a processor"):format(100 * used) end
   if sums.unit and not sums.unit.is_cpu then parts[#parts + 1] = sums.event .. " " .. value_text(sums, sums.sum) end
   parts[#parts + 1] = text.plural(sums.samples, "sample")
   return table.concat(parts, "  ")
