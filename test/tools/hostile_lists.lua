@@ -35,7 +35,7 @@ end
 
 for what, case in pairs {
   ["invalid bytes"] = { long("", "\255"), "\n    \\xff\\xff" }, ["lines of these"] = { long("", "\255\n"), "\n    \\xff\n" },
-  ["escapes"] = { long("", "\27"), "\n    ??" }, ["heads"] = { long("", "1 coroutine of process 1:\n"), "\n1 coroutine:\n" },
+  ["escapes"] = { long("", "\27"), "\n    ??" }, ["heads"] = { long("", "1 coroutine of process 1:\n"), "\n1 coroutine at another moment:\n" },
 } do
   local out = dump(case[1], "txt", what)
   t.ok(out:find(case[2], 1, true), what .. ": the list")

@@ -38,7 +38,7 @@ do
   t.equal(#its.vms, 0, "an evil list: VMs")
   t.equal(its.coroutines_unknown, "byte 49 of what the program sent is no JSON", "an evil list: why")
   out = select(2, try("dump " .. pid))
-  t.contains(out, "\n1 coroutine: 1 running\n\n    process 1: init\n    ?[31mred\n    thread 1 (root): running\n    a frame\n",
+  t.contains(out, "\n1 coroutine at another moment: 1 running\n\n    process 1: init\n    ?[31mred\n    thread 1 (root): running\n    a frame\n",
 	     "an evil list: text")
   t.equal(select(2, ("\n" .. out):gsub("\nprocess ", "")), 1, "an evil list: one head: " .. out)
   err = select(3, try("perf-map " .. pid))

@@ -97,7 +97,7 @@ end
 do
   local out = dump(scheduler)
   t.contains(out, ("\nthread %d ("):format(scheduler), "coroutines: the thread")
-  t.contains(out, "\n21 coroutines: 1 running", "coroutines: their number")
+  t.contains(out, "\n21 coroutines at another moment: 1 running", "coroutines: their number")
   t.ok(out:find("\n%d+ suspended\n    coroutine%.yield\n    waits %(scheduler%.lua:2%)\n    job %(scheduler%.lua:3%)\n"),
        "coroutines: where they are: " .. out)
   t.ok(not out:find("unknown:", 1, true), "coroutines: nothing is unknown: " .. out)
@@ -235,7 +235,7 @@ end
 
 local inner = programs.start_in_a_box("scheduler.lua")
 if inner then
-  local out = dump_until(inner, "\n21 coroutines: ")
+  local out = dump_until(inner, "\n21 coroutines at another moment: ")
   t.contains(out, ("\nthread %d ("):format(inner), "in a box: the number that we see")
   t.ok(out:find("forever %(stdin:10%)"), "in a box: its stack: " .. out)
   programs.stop { inner }
