@@ -165,13 +165,14 @@ static void unsafe_write(const Clock *c, double asked_ns, double cost_ns, char *
 	   cost_ns / 1e3);
 }
 
-static void on_tick_write(const Clock *c, char *text)
+/* Only cpu changes to the tick. Its spec has the name of the clock that it has chosen. */
+static void on_tick_write(char *text)
 {
   snprintf(
     text, EVENT_TEXT_MAX,
-    "%s kept to the kernel's tick while a thread was switched over %d times a second: it "
-    "would have made each switch longer",
-    c->spec.name, OFFTICK_SWITCHES);
+    "cpu ticked with the kernel while its thread was switched over %d times a second: shares "
+    "may be off by more than chance; task-clock's are not, but it slows each switch",
+    OFFTICK_SWITCHES);
 }
 
 #define PREEMPTED_CPU_NS 250000000u /* CPU time that is worth the sentence, */
@@ -226,6 +227,6 @@ void lj_clockbudget_limit(const Clock *c, char *text)
       "%s takes %.0f samples a second instead of %.0f: it keeps to the kernel's tick; "
       "task-clock:u and wall-signal take more",
       c->spec.name, 1e9 / (double)kernel_tick_ns(), 1e9 / (double)period);
-  else if (relaxed_get(&c->was_on_tick)) on_tick_write(c, text);
+  else if (relaxed_get(&c->was_on_tick)) on_tick_write(text);
   else if (c->spec.kind == CLOCK_CTIMER) preempted_write(c, text);
 }
