@@ -296,6 +296,13 @@ wrong("interval", "run -i 0 short.lua", 2, "option '-i': expected milliseconds")
 wrong("hz", "run --hz=0 short.lua", 2, "option '--hz': expected samples a second")
 wrong("both", "run --hz=10 -i 1 short.lua", 2, "--interval and --hz both set the rate; remove one")
 wrong("period", "run --period=1.5 short.lua", 2, "option '--period': expected a whole number of occ")
+wrong("unit", "run -e alloc --period=512x short.lua", 2, "option '--period': expected a whole number of occurrences, or of bytes")
+wrong("unit of time", "run -i 1h short.lua", 2, "option '-i': expected milliseconds, 0.01 to 86400000, or a time such as 500us")
+for _, spec in ipairs(require("sysprof.cli.runspecs").of({ "interval", "period" }, {})) do
+  local values = spec.key == "interval" and { ["2"] = 2, ["1ms"] = 1, ["500us"] = 0.5, [".5s"] = 500 } or
+		 { ["7"] = 7, ["512k"] = 2^19, ["1.5KiB"] = 1536, ["2M"] = 2^21 }
+  for value, expected in pairs(values) do t.equal(spec.convert(value), expected, spec.key .. " " .. value) end
+end
 wrong("signal", "run --signal=' ' short.lua", 2, "option '--signal': expected a signal, such as SIGUSR2")
 wrong("no such signal", "run --signal=NONE -o new.bin short.lua", 1,
       "cannot profile: profiler misuse: option 'signal' is 'SIGNONE'; expected a signal such as SIGUSR2")

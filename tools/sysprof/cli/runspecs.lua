@@ -9,10 +9,26 @@ local OUTPUT = "sysprof.bin"
 local LIMIT = 60	-- Rows of a table.
 local FORMATS = { "bin", unpack(endings.FORMATS) }
 
+local TIMES = { [""] = 1, s = 1, ms = 1e-3, m = 60, min = 60, h = 3600 }
+local MILLISECONDS = { [""] = 1, us = 1e-3, ms = 1, s = 1e3 }
+local SIZES = { [""] = 1, k = 2^10, m = 2^20, g = 2^30 }
+
+-- Returns the value of a number with a unit, or nil.
+local function with_unit(s, units)
+  local digits, unit = s:match("^(%d*%.?%d+)(%a*)$")
+  local factor = unit and units[unit]
+  return factor and tonumber(digits) * factor
+end
+
+-- Returns the value of a number with a unit of size, or nil.
+local function size_of(s)
+  return with_unit(s:lower():gsub("i?b$", ""), SIZES)
+end
+
 local function to_interval(s)
-  local ms = s:find("^%d*%.?%d+$") and tonumber(s)
+  local ms = with_unit(s, MILLISECONDS)
   if ms and ms >= 0.01 and ms <= 86400000 then return ms end
-  return nil, "milliseconds, 0.01 to 86400000"
+  return nil, "milliseconds, 0.01 to 86400000, or a time such as 500us"
 end
 
 local function to_hz(s)
@@ -22,9 +38,9 @@ local function to_hz(s)
 end
 
 local function to_period(s)
-  local n = s:find("^%d+$") and tonumber(s)
-  if n and n >= 1 and n < 2^53 then return n end
-  return nil, "a whole number of occurrences, at least 1"
+  local n = size_of(s)
+  if n and n >= 1 and n < 2^53 and n % 1 == 0 then return n end
+  return nil, "a whole number of occurrences, or of bytes of alloc, such as 1000 or 512K"
 end
 
 -- Which signals there are is known to the profiler.
@@ -33,16 +49,6 @@ local function to_signal(s)
   s = s:upper()
   if s:find("^%u[%u%d+-]*$") then return s:find("^SIG") and s or "SIG" .. s end
   return nil, "a signal, such as SIGUSR2"
-end
-
-local TIMES = { [""] = 1, s = 1, ms = 1e-3, m = 60, min = 60, h = 3600 }
-local SIZES = { [""] = 1, k = 2^10, m = 2^20, g = 2^30 }
-
--- Returns the value of a number with a unit, or nil.
-local function with_unit(s, units)
-  local digits, unit = s:match("^(%d*%.?%d+)(%a*)$")
-  local factor = unit and units[unit]
-  return factor and tonumber(digits) * factor
 end
 
 local function to_duration(s)
@@ -58,7 +64,7 @@ local function to_delay(s)
 end
 
 local function to_size(s)
-  local n = with_unit(s:lower():gsub("i?b$", ""), SIZES)
+  local n = size_of(s)
   n = n and math.floor(n)
   if n and n >= 2^18 and n <= 2^53 then return n end
   return nil, "a size such as 512M or 2G, at least 256K"
@@ -87,7 +93,8 @@ local SPECS = {
     "that is shown" } },
   { name = "interval", short = "i", key = "interval", start = true, arg = "MS",
     convert = to_interval, help = {
-    "milliseconds between samples, default 10" } },
+    "milliseconds, or a time such as 500us, between samples;",
+    "default 10" } },
   { name = "hz", short = "F", key = "hz", start = true, arg = "N", convert = to_hz,
     brief = "samples a second, default 100", help = {
     "samples a second, instead of the interval" } },
@@ -101,7 +108,7 @@ local SPECS = {
     "end the profile before its file is larger, such as 512M" } },
   { name = "period", key = "period", start = true, arg = "N", convert = to_period, help = {
     "occurrences of an event, or bytes of alloc, between",
-    "two samples" } },
+    "two samples, such as 1000 or 512K" } },
   { name = "threads", key = "all_threads", brief = "sample all threads of the process", help = {
     "sample all threads of the process" } },
   { name = "fork", key = "fork", start = true, brief = "also profile forked children",
