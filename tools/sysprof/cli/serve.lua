@@ -93,7 +93,8 @@ local function wrong_file(path)
     return ("%s: %s%s"):format(path, why, name)
   end
   file:close()
-  if not reader.is_profile(path) then return path .. ": not a sysprof profile" end
+  local is_profile, other = reader.is_profile(path)
+  if not is_profile then return ("%s: %s"):format(path, other) end
 end
 
 -- Returns names for the first line.

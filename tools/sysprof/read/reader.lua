@@ -41,6 +41,12 @@ function reader.prologue(version)
   return prologues[version]
 end
 
+-- Says what an input is that begins with a text, and is no profile.
+local function other_text(head)
+  local hint = otherfiles.tell(head)
+  return "not a sysprof profile" .. (hint and ": " .. hint or "")
+end
+
 -- Checks the first bytes of the input. Returns the version; or nil, the problem, and whether
 -- they may begin a stream of Tarantool's sysprof.
 function reader.check_prologue(inp)
@@ -65,8 +71,8 @@ function reader.check_prologue(inp)
 		 "reader of the sysprof that wrote it"):format(found, OLDEST, NEWEST),
 	   found < OLDEST
   end
-  local hint = otherfiles.tell(ffi.string(inp.buf + inp.pos, math.min(inp:need(otherfiles.SIZE), otherfiles.SIZE)))
-  return nil, "not a sysprof profile" .. (hint and ": " .. hint or ""), same >= #G.MAGIC_SYMTAB
+  local known = ffi.string(inp.buf + inp.pos, math.min(inp:need(otherfiles.SIZE), otherfiles.SIZE))
+  return nil, other_text(known), same >= #G.MAGIC_SYMTAB
 end
 
 -- Who writes appends, so what follows a truncation is at the front then. Returns the version
@@ -128,8 +134,10 @@ end
 
 -- Does a file begin as a profile does? No for what cannot be read, and for pipes.
 function reader.is_profile(path)
-  local head = regular.text(path, #G.MAGIC_SYMTAB)
-  return head == G.MAGIC_SYMTAB or head == G.MAGIC_CHUNK
+  local head = regular.text(path, otherfiles.SIZE) or ""
+  local magic = head:sub(1, #G.MAGIC_SYMTAB)
+  if magic == G.MAGIC_SYMTAB or magic == G.MAGIC_CHUNK then return true end
+  return false, other_text(head)
 end
 
 -- Returns how messages name an input.
