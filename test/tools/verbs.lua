@@ -140,6 +140,14 @@ says("doctor now then", 2, "expected at most one program, got 'now' and 'then'")
 says("report", 2, "expected a FILE; there is no sysprof.bin here, which 'luajit-sysprof run' writes")
 says("report no.bin", 1, "no.bin: No such file or directory")
 says("report x.lua", 1, "x.lua: not a sysprof profile")
+-- The number of a process that runs: of this test.
+local own = require("sysprof.live.processes").own_pid()
+for _, arguments in ipairs { "report", "flame", "info", "annotate", "export -o x.svg", "diff a.bin", "doctor", "run" } do
+  says(("%s %d"):format(arguments, own), 1,
+       ("; process %d runs; did you mean 'luajit-sysprof record %d'?\n"):format(own, own))
+end
+says("report 99999999", 1, "99999999: No such file or directory\n")
+says("doctor x.lua", 1, "x.lua is no ELF file; expected a program or a library; 'luajit-sysprof run x.lua' profiles a script\n")
 prints("help", "Usage: luajit-sysprof VERB")
 prints("--help", "Usage: luajit-sysprof VERB")
 prints("help flame", "Usage: luajit-sysprof flame")

@@ -4,6 +4,7 @@
 
 local G = require("sysprof.base.grammar")
 local child = require("sysprof.cli.child")
+local files = require("sysprof.base.files")
 local options = require("sysprof.cli.options")
 local outfile = require("sysprof.cli.outfile")
 local progress = require("sysprof.cli.progress")
@@ -22,6 +23,12 @@ function command.version()
   local misc = rawget(_G, "misc")
   return misc and misc.sysprof and misc.sysprof.version or
 	 "reader of sysprof, on " .. jit.version
+end
+
+-- Returns the end of a sentence on a word that names no file: what to type if it is the number of a process; else "".
+function command.process_hint(word)
+  local is_process = word:find("^%d+$") and not files.stat(word) and files.stat("/proc/" .. word)
+  return is_process and ("; process %s runs; did you mean 'luajit-sysprof record %s'?"):format(word, word) or ""
 end
 
 -- Returns the functions of a command of this name. verb: its first word, or nil.

@@ -4,6 +4,7 @@
 -- The dynamic linker lists what it would load, with the present environment and with ours. The program does not run.
 ----------------------------------------------------------------------------
 
+local command = require("sysprof.cli.command")
 local elf = require("sysprof.names.elf")
 local files = require("sysprof.base.files")
 local library = require("sysprof.live.library")
@@ -16,7 +17,7 @@ local ANY = "LUAJIT_SYSPROF=on "
 
 local linking = {}
 
--- Returns the program that a shell would run by this name, or nil.
+-- Returns the program that a shell would run by this name, else the file that has it, or nil.
 local function find_program(name)
   if name:find("/", 1, true) then return files.stat(name) and name end
   for folder in text.parts(os.getenv("PATH") or "", ":") do
@@ -24,6 +25,7 @@ local function find_program(name)
     local st = files.stat(path)
     if st and st.kind == "file" and st.mode % 2 == 1 then return path end
   end
+  return files.stat(name) and name
 end
 
 -- Returns the dynamic linker that an ELF file names, or nil.
@@ -124,10 +126,13 @@ end
 -- Returns rows { label, text, is_bad } on the LuaJIT of a program and the way to profile it; or nil and a message.
 function linking.check(name)
   local path = find_program(name)
-  if not path then return nil, ("there is no program '%s'"):format(name) end
+  if not path then return nil, ("there is no program '%s'%s"):format(name, command.process_hint(name)) end
   path = files.real_path(path) or path
   local file, why = elf.open(path)
-  if not file then return nil, ("%s %s; expected a program or a library"):format(path, why or "is no regular file") end
+  if not file then
+    local hint = path:find("%.lua$") and ("; 'luajit-sysprof run %s' profiles a script"):format(text.quoted(name)) or ""
+    return nil, ("%s %s; expected a program or a library%s"):format(path, why or "is no regular file", hint)
+  end
   local own, is_static = interpreter(file), not file:section(".dynamic")
   file:close()
   local lib, linker = ours()

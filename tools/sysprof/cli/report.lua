@@ -116,7 +116,7 @@ local function read(say, paths, shown, opt)
   if profile then shown_view, err = new_view(profile, opt) end
   local is_output_name = bad and bad ~= "-" and not files.stat(bad) and endings.format(bad, nil, true)
   if is_output_name then err = ("%s; -o %s writes it"):format(err, bad) end
-  if not shown_view then say(bad and name_of(bad) or shown, ": ", err) end
+  if not shown_view then say(bad and name_of(bad) or shown, ": ", err, bad and command.process_hint(bad) or "") end
   return shown_view
 end
 

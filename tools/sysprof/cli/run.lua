@@ -38,7 +38,7 @@ local function wrong_script(rest)
     return nil
   end
   local file, err = regular.stream(script)
-  if not file then return ("cannot open %s: %s"):format(script, err) end
+  if not file then return ("cannot open %s: %s%s"):format(script, err, command.process_hint(script)) end
   local head = file:read(HEAD)
   file:close()
   if reader.is_profile(script) then
