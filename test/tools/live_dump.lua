@@ -119,8 +119,8 @@ do
   t.contains(err, "cannot overwrite letter.txt: sysprof did not write this file", "a letter is kept")
   _, err = dump("-o page.html " .. loop, 2)
   t.contains(err, "'page.html' has no known ending; expected .txt or .json, or --format", "a wrong ending")
-  _, err = dump("nginx", 2)
-  t.contains(err, "did you mean 'luajit-sysprof dump --name=nginx'?", "a name")
+  _, err = dump("luajit", 2)
+  t.contains(err, "did you mean 'luajit-sysprof dump --name=luajit'?", "a name")
 end
 do
   dump(("-o dump.json %d %d"):format(sleeper, scheduler))
@@ -148,8 +148,8 @@ do	-- Another client records it.
   programs.spawn(("%s record -o other.bin %d >log 2>&1"):format(programs.COMMAND, scheduler))
   t.wait_until("a recording", function() return t.content("log"):find("press Ctrl-C to end\n", 1, true) end)
   local out = dump(scheduler)
-  t.contains(out, "\nthreads unknown: another client records this process already; 'luajit-sysprof stop' ends that recording\n",
-	     "beside a recording")
+  t.contains(out, ("\nthreads unknown: another client records this process already; 'luajit-sysprof stop %d' ends that recording\n")
+	     :format(scheduler), "beside a recording")
   t.contains(out, "\n21 coroutines: ", "beside a recording: coroutines")
   try("stop " .. scheduler)
   t.wait_until("the recording ends", function() return t.content("log"):find("next: ", 1, true) end)

@@ -155,7 +155,8 @@ end
 do	-- By 'stop'.
   begin(("-o stopped.bin %d %d"):format(loop, mixed))
   err = record("-d 100ms " .. loop, 1)
-  t.contains(err, "another client records this process already; 'luajit-sysprof stop' ends that recording", "a second client")
+  t.contains(err, ("another client records this process already; 'luajit-sysprof stop %d' ends that recording"):format(loop),
+	     "a second client")
   local _, _, message = try(("stop %d %d"):format(loop, mixed))
   t.contains(message, ("process %d (loop.lua): 1 recording ended"):format(loop), "stop")
   t.contains(message, ("process %d (mixed.lua): 1 recording ended"):format(mixed), "stop")

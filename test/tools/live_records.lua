@@ -22,8 +22,10 @@ end
 -- -- Processes that cannot be recorded -------------------------------------
 
 says("record", 2, "expected a PID or --name=NAME; 'luajit-sysprof ps' lists live programs")
-says("record nginx", 2, "expected a PID, got 'nginx'; did you mean 'luajit-sysprof record --name=nginx'?")
-says("record app.lua", 2, "expected a PID, got 'app.lua'; did you mean 'luajit-sysprof run app.lua'?")
+local NOBODY = programs.unique("nobody.lua")
+says("record luajit", 2, "expected a PID, got 'luajit'; did you mean 'luajit-sysprof record --name=luajit'?")
+says("record no_such_program", 2, "expected a PID, got 'no_such_program'; no process has the name 'no_such_program'; 'luajit-sysprof ps'")
+says("record " .. NOBODY, 2, ("expected a PID, got '%s'; did you mean 'luajit-sysprof run %s'?"):format(NOBODY, NOBODY))
 says("record app.bin", 2, "expected a PID, got 'app.bin'; did you mean 'luajit-sysprof report app.bin'?")
 says("record 7,8", 2, "expected a PID, got '7,8'; did you mean '7 8'?")
 says("top", 2, "expected a PID or --name=NAME; 'luajit-sysprof ps' lists live programs")
@@ -32,7 +34,7 @@ says("top --once --duration=2h 7", 2, "option '--duration': expected 100ms to 1h
 says("top --hz=10 --interval=5 7", 2, "--interval and --hz both set the rate")
 says("top --by=x 7", 2, "option '--by': expected lua or line or thread or vmstate or label, got 'x'")
 says("top 99999999", 1, "there is no process 99999999; 'luajit-sysprof ps' lists live programs")
-says("record 0", 2, "expected a PID, got '0'")
+says("record 0", 2, "expected a PID, got '0'; 'luajit-sysprof ps' lists live programs")
 says("record 12345678901", 2, "expected a PID, got '12345678901'")
 says("record --children --name=x", 2, "--children needs a PID")
 says("record -o x.png 7", 2, "'x.png' has no known ending")
@@ -41,7 +43,7 @@ says("record -p 7", 2, "unknown option '-p'; a PID needs no option")
 says("top --pid=7", 2, "unknown option '--pid=7'; a PID needs no option")
 says("top -b 7", 2, "unknown option '-b'; did you mean '--once'?")
 says("top -e live 7", 2, "top shows no live memory; 'luajit-sysprof record -e alloc PID' records it")
-says("top app.lua", 2, "expected a PID, got 'app.lua'; did you mean 'luajit-sysprof top --name=app.lua'?")
+says("top luajit", 2, "expected a PID, got 'luajit'; did you mean 'luajit-sysprof top --name=luajit'?")
 says("dump --pid=7", 2, "unknown option '--pid=7'; a PID needs no option")
 says("dump --json 7", 2, "unknown option '--json'; did you mean '--format=json'?")
 says("ps 7", 2, "expected no argument, got '7'; did you mean 'luajit-sysprof record 7'?")
@@ -64,7 +66,8 @@ do
   says("record " .. pid, 1, ("process %d (%s) has no LuaJIT; expected a program on the LuaJIT of sysprof"):format(pid, name))
   says(("record --name=%s -d 1s"):format(name), 1, "has no LuaJIT")
   server.stop { pid }
-  t.write_file("asleep.lua", [[
+  local asleep = programs.unique("asleep.lua")
+  t.write_file(asleep, [[
     local file = io.open("up", "w")
     file:write("up")
     file:close()
@@ -72,10 +75,18 @@ do
     ffi.cdef "int pause(void);"
     while true do ffi.C.pause() end
   ]])
-  pid = spawn(("'%s' asleep.lua"):format(t.luajit))
+  pid = spawn(("'%s' %s"):format(t.luajit, asleep))
   wait_for("up", "up")
-  says("record " .. pid, 1, ("process %d (asleep.lua) is not live; start it with LUAJIT_SYSPROF=live, or let it call misc.sysprof.live()")
-       :format(pid))
+  says("record " .. pid, 1, ("process %d (%s) is not live; start it with LUAJIT_SYSPROF=live, or let it call misc.sysprof.live()")
+       :format(pid, asleep))
+  -- A script that runs, by its name and by a part of it.
+  says("record " .. asleep, 2, ("did you mean 'luajit-sysprof record --name=%s'?"):format(asleep))
+  says("record x " .. asleep, 2, ("did you mean 'luajit-sysprof run %s'?"):format(asleep))
+  local part = asleep:match("^(.*)%.lua$")
+  for _, arguments in ipairs { "record --name=", "dump ", "stop " } do
+    says(arguments .. part, arguments:find("=") and 1 or 2,
+	 ("no process has the name '%s'; expected a whole name, such as %s"):format(part, asleep))
+  end
   local _, _, err = try("ps")
   t.contains(err, "not live: ", "ps: not live")
   t.contains(err, "'LUAJIT_SYSPROF=live PROGRAM' starts a live one", "ps: the remedy")

@@ -83,7 +83,7 @@ for _, verb in ipairs { "record", "top", "dump", "stop", "perf-map", "serve" } d
   says(verb .. " srv.pid", 2, ("expected a PID, got 'srv.pid', which holds 4711; did you mean 'luajit-sysprof %s 4711'?")
 			      :format(verb))
 end
-says("record two.pid", 2, "did you mean 'luajit-sysprof record --name=two.pid'?")
+says("record two.pid", 2, "expected a PID, got 'two.pid'; no process has the name 'two.pid'; ")
 says("serve --port=80 7", 2, "unknown option '--port=80'; did you mean '--listen=:PORT'? See")
 says("flame --reverse a.bin", 2, "unknown option '--reverse'; the key r of the page merges stacks from their leaves; see")
 for _, option in ipairs { "--inverted", "--icicle" } do

@@ -9,6 +9,8 @@ local system = require("sysprof.base.system")
 local text = require("sysprof.base.text")
 
 local PID_FILE_BYTES = 32
+local NAMES = 3	-- That a message proposes.
+local LISTS = "'luajit-sysprof ps' lists live programs"
 
 local targets = {}
 
@@ -41,6 +43,53 @@ local function run_text(rest)
   end
 end
 
+-- Returns the processes of some names, except this command; and the first name that no process has, or nil.
+local function named(names)
+  local list, missing, found = {}, nil, {}
+  for _, facts in ipairs(#names > 0 and processes.look_all(processes.list()) or {}) do
+    local is_meant, is_wrong = false, facts.has_ended or facts.pid == processes.own_pid()
+    for _, name in ipairs(not is_wrong and names or {}) do
+      if processes.is_named(facts, name) then is_meant, found[name] = true, true end
+    end
+    if is_meant then list[#list + 1] = facts.pid end
+  end
+  for _, name in ipairs(names) do
+    if not found[name] then missing = missing or name end
+  end
+  return list, missing
+end
+
+-- Returns names of processes that contain a word, at most NAMES, scripts first.
+local function names_with(word)
+  local list, seen = {}, {}
+  for _, facts in ipairs(processes.look_all(processes.list())) do
+    local name = facts.name
+    local is_meant = name:find(word, 1, true) and not facts.has_ended and facts.pid ~= processes.own_pid()
+    if is_meant and not seen[name] and processes.is_named(facts, name) then
+      table.insert(list, facts.script and 1 or #list + 1, name)
+      seen[name] = true
+    end
+  end
+  for i = NAMES + 1, #list do list[i] = nil end
+  return list
+end
+
+-- Says that no process has a name.
+local function missing_text(name)
+  local near = names_with(name)
+  return ("no process has the name '%s'; %s"):format(name, #near == 0 and LISTS or
+    "expected a whole name, such as " .. table.concat(near, ", "))
+end
+
+-- Says what an argument is that is no PID: a name of processes, or a part of a command to run.
+local function other_text(verb, word, rest)
+  if word:find("^%d+$") then return LISTS end
+  local list = named { word }
+  local run = verb == "record" and (#rest > 1 or #list == 0) and run_text(rest)
+  if run then return ("did you mean '%s'?"):format(run) end
+  return #list > 0 and ("did you mean 'luajit-sysprof %s --name=%s'?"):format(verb, word) or missing_text(word)
+end
+
 -- Says that an argument is a file that holds a PID; returns nil if it is none.
 function targets.pid_file_text(verb, word)
   local pid = (regular.text(word, PID_FILE_BYTES) or ""):match("^%s*(%d+)%s*$")
@@ -56,15 +105,13 @@ function targets.wrong(verb, opt, rest)
       return ("expected a PID, got '%s'; did you mean '%s'?"):format(word, (word:gsub(",+", " "):gsub(" $", "")))
     elseif not is_pid and word:find("%.bin$") then
       return ("expected a PID, got '%s'; did you mean 'luajit-sysprof report %s'?"):format(word, word)
-    elseif not is_pid and verb == "record" and run_text(rest) then
-      return ("expected a PID, got '%s'; did you mean '%s'?"):format(word, run_text(rest))
     elseif not is_pid then
       return targets.pid_file_text(verb, word) or
-	     ("expected a PID, got '%s'; did you mean 'luajit-sysprof %s --name=%s'?"):format(word, verb, word)
+	     ("expected a PID, got '%s'; %s"):format(word, other_text(verb, word, rest))
     end
   end
   if #rest == 0 and not opt.names then
-    return "expected a PID or --name=NAME; 'luajit-sysprof ps' lists live programs"
+    return "expected a PID or --name=NAME; " .. LISTS
   elseif opt.children and #rest == 0 then
     return "--children needs a PID"
   end
@@ -92,22 +139,6 @@ local function open(pids, n, may_wait)
   end
   local is_alone = #opened == 0 and #pids == n
   return opened, is_alone and hidden or problems
-end
-
--- Returns the processes of some names, except this command; and the first name that no process has, or nil.
-local function named(names)
-  local list, missing, found = {}, nil, {}
-  for _, facts in ipairs(#names > 0 and processes.look_all(processes.list()) or {}) do
-    local is_meant, is_wrong = false, facts.has_ended or facts.pid == processes.own_pid()
-    for _, name in ipairs(not is_wrong and names or {}) do
-      if processes.is_named(facts, name) then is_meant, found[name] = true, true end
-    end
-    if is_meant then list[#list + 1] = facts.pid end
-  end
-  for _, name in ipairs(names) do
-    if not found[name] then missing = missing or name end
-  end
-  return list, missing
 end
 
 -- Opens the programs that options mean now, and that are in no list yet. Says nothing. Returns their list.
@@ -146,9 +177,7 @@ function targets.open(this, opt, rest)
   local n = #list
   for _, pid in ipairs(given) do list[#list + 1] = pid end
   local opened, problems = open(list, n, true)
-  if missing then
-    problems[#problems + 1] = ("no process has the name '%s'; 'luajit-sysprof ps' lists live programs"):format(missing)
-  end
+  if missing then problems[#problems + 1] = missing_text(missing) end
   for _, problem in ipairs(problems) do this.say(problem) end
   return opened
 end

@@ -56,9 +56,10 @@ function requests.number(answer, key)
   return value:find("^%d+$") and #value < 10 and tonumber(value) or 0
 end
 
--- Names the file that a program could not write.
+-- Names the file that a program could not write, and its number in a command: a program may have another one itself.
 local function explained(program, sentence)
-  return program.file and sentence == FULL and temporary.problem(FULL) or sentence
+  if program.file and sentence == FULL then return temporary.problem(FULL) end
+  return (sentence:gsub("'luajit%-sysprof stop'", ("'luajit-sysprof stop %d'"):format(program.pid)))
 end
 
 -- Says that a program has closed its VM.
