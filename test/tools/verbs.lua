@@ -182,6 +182,8 @@ t.contains(changes, "     -1.000       1.000       0.000     50.0      0.0  g (x
 prints("diff --weight=samples a.bin a.bin", "\nsampled   4 samples before, 4 samples after: the same\n")
 prints("annotate a.bin", "   75.0    75.0         0       3    s = s + 1\n")
 prints("annotate x.lua a.bin", "   25.0   100.0         0       5  f()\n")
+prints("annotate a.bin", "line called; 'annotate FILE SOURCE.lua' shows a whole file.\n")
+prints("annotate x.lua a.bin", "\nSelf has C code and VM work that the line called.\n")
 t.equal(prints("annotate a.bin x.lua", "local s = 0"), (prints("annotate x.lua a.bin", "x.lua")), "in any order")
 t.write_file("verbs/new.bin", profile("f", 1, 1000000000))
 prints("annotate new.bin", "[x.lua is newer than the profile: costs may stand beside other lines]")

@@ -116,7 +116,8 @@ function methods:render(write)
     write(("\nand %d files with less\n"):format(#self.list - FILES))
   end
   if #self.list == 0 then return end
-  write("\nSelf has C code and VM work that the line called; 'annotate FILE SOURCE.lua' shows a whole file.\n")
+  write(("\nSelf has C code and VM work that the line called%s.\n"):format(
+    self.path and "" or "; 'annotate FILE SOURCE.lua' shows a whole file"))
 end
 
 return hotlines
