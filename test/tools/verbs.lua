@@ -99,6 +99,16 @@ says("top -n 1 7", 2, "unknown option '-n'; did you mean '--once'?")
 says("report -n 1", 2, "unknown option '-n'; did you mean '--limit'?")
 says("reprot a.bin", 2, "expected a verb, got 'reprot'; did you mean 'report'?")
 says("hlep", 2, "expected a verb, got 'hlep'; did you mean 'help'? See 'luajit-sysprof --help'")
+for word, meant in pairs {
+  list = "ps", ls = "ps", status = "ps", ["detach 7"] = "stop 7", ["flamgraph a.bin"] = "flame a.bin",
+  ["stackcollapse a.bin"] = "report --format=folded a.bin", collapse = "report --format=folded",
+} do
+  says(word, 2, ("did you mean 'luajit-sysprof %s'?"):format(meant))
+end
+for option, meant in pairs { ["run --wall"] = "event=wall", ["record --alloc"] = "event=alloc", ["report --offcpu"] = "event=offcpu" } do
+  says(option, 2, ("; did you mean '--%s'?"):format(meant))
+end
+says("record --pidfile srv.pid", 2, "unknown option '--pidfile'; 'luajit-sysprof record $(cat FILE)' takes the PID from a file; see")
 says("zzz", 2, "expected a verb, got 'zzz'; see 'luajit-sysprof --help'")
 says("x.lua 'a b'", 2, "did you mean 'luajit-sysprof run x.lua 'a b''?")
 says("a.bin", 2, "did you mean 'luajit-sysprof report a.bin'?")

@@ -37,6 +37,7 @@ local HINTS = {
   ["-t"] = "--threads samples all threads; --by=thread and --thread=NAME show them",
 }
 HINTS["--pid"] = HINTS["-p"]
+HINTS["--pidfile"] = "'luajit-sysprof record $(cat FILE)' takes the PID from a file"
 
 -- The same of commands that write pages: what a key of the page does.
 local PAGE_HINTS = {
@@ -54,7 +55,7 @@ local MEANT = {
   focus = "include", match = "include", ignore = "exclude", base = "diff", diff_base = "diff",
   ["all-threads"] = "threads", subprocesses = "fork", children = "fork", file = "output",
   port = "listen=:PORT", http = "listen=:PORT",
-  b = "once", batch = "once", delay = "duration",
+  b = "once", batch = "once", delay = "duration", wall = "event=wall", offcpu = "event=offcpu", alloc = "event=alloc",
 }
 
 local function find(specs, field, name)

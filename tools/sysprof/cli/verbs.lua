@@ -35,8 +35,13 @@ local MEANT = {
   list = "annotate", source = "annotate", lines = "annotate", compare = "diff", add = "merge", convert = "export",
   stack = "dump", stacks = "dump", backtrace = "dump", bt = "dump", threads = "dump", coroutines = "dump",
   tree = "report --format=tree", peek = "report --format=tree",
+  collapse = "report --format=folded", stackcollapse = "report --format=folded", folded = "report --format=folded",
+  flamgraph = "flame", detach = "stop",
   pprof = "export", check = "doctor", server = "serve", http = "serve", web = "serve",
 }
+
+-- The same of words without a word behind them.
+local ALONE = { list = "ps", ls = "ps", status = "ps" }
 
 -- What other tools call 'record': in any case, or with a PID behind it.
 local RECORD = { attach = true, start = true, pid = true, ["-p"] = true, ["--pid"] = true }
@@ -84,6 +89,8 @@ local function meant(args)
     return ("did you mean '%s record %s'?"):format(verbs.PROGRAM, is_pid and quoted { unpack(args, 2) } or "PID")
   elseif MEANT[first] == "run" and args[2] and args[2]:find("%.bin$") then
     return ("did you mean '%s report %s'?"):format(verbs.PROGRAM, quoted { unpack(args, 2) })
+  elseif #args == 1 and ALONE[first] then
+    return ("did you mean '%s %s'?"):format(verbs.PROGRAM, ALONE[first])
   elseif MEANT[first] then
     local rest = quoted { unpack(args, 2) }
     return ("did you mean '%s %s%s'?"):format(verbs.PROGRAM, MEANT[first], rest ~= "" and " " .. rest or "")
