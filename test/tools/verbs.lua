@@ -145,7 +145,10 @@ t.equal(prints("export --format=pprof a.bin", "\31\139"):sub(1, 2), "\31\139", "
 says("export a.bin", 2, "expected --format=FORMAT, or -o FILE with an ending such as .pb.gz")
 says("diff a.bin", 2, "expected two profiles, BASE and FILE, got 1")
 says("merge a.bin", 2, "expected -o FILE.bin")
-says("merge -o all.html a.bin", 2, "'all.html' is no name of a profile; expected the ending .bin")
+says("merge -o all.html a.bin b.bin", 2,
+     "'all.html' is no name of a profile; expected the ending .bin; 'luajit-sysprof flame -o all.html a.bin b.bin' adds files up, too")
+says("merge -o all.pb.gz a.bin b.bin", 2, "; 'luajit-sysprof export -o all.pb.gz a.bin b.bin' adds files up, too")
+says("merge -o all.png a.bin", 2, "'all.png' is no name of a profile; expected the ending .bin; see")
 says("doctor now then", 2, "expected at most one program, got 'now' and 'then'")
 says("report", 2, "expected a FILE; there is no sysprof.bin here, which 'luajit-sysprof run' writes")
 says("report no.bin", 1, "no.bin: No such file or directory")

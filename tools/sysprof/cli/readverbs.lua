@@ -14,6 +14,7 @@ local reader = require("sysprof.read.reader")
 local report = require("sysprof.cli.report")
 local runspecs = require("sysprof.cli.runspecs")
 local selfreport = require("sysprof.show.selfreport")
+local text = require("sysprof.base.text")
 local viewspecs = require("sysprof.cli.viewspecs")
 
 local PROGRAM = "luajit-sysprof"
@@ -164,6 +165,16 @@ add {
   end,
 }
 
+-- Returns the end of a sentence on an output that is no profile: which verb adds files up into it.
+local function other_text(output, rest)
+  local format = endings.format(output, nil, true)
+  if not format then return "" end
+  local words = {}
+  for i, path in ipairs { output, unpack(rest) } do words[i] = text.quoted(path) end
+  local verb = (format == "flamegraph" or format == "svg") and "flame" or "export"
+  return ("; '%s %s -o %s' adds files up, too"):format(PROGRAM, verb, table.concat(words, " "))
+end
+
 add {
   name = "merge", line = "add profiles up into one file", arguments = "-o FILE.bin FILE...",
   specs = viewspecs.with_ending(viewspecs.of { "output", "force", "help", "version" }, ".bin"),
@@ -173,7 +184,8 @@ add {
     if not opt.output then return this.usage_error("expected -o FILE.bin") end
     if #rest == 0 then return this.usage_error("expected a FILE") end
     if opt.output ~= "-" and endings.format(opt.output, "bin") ~= "bin" then
-      return this.usage_error(("'%s' is no name of a profile; expected the ending .bin"):format(opt.output))
+      return this.usage_error(("'%s' is no name of a profile; expected the ending .bin%s")
+			      :format(opt.output, other_text(opt.output, rest)))
     end
     local wrong = report.wrong_files(rest, opt)
     if wrong then return this.usage_error(wrong) end
