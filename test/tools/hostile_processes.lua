@@ -157,6 +157,13 @@ if can_mount("a number that others have") then
   os.execute(("chown %d numbers/perf-1.map"):format(server.OTHER_USER))
   t.equal(try("perf-map " .. pid), 0, "a map of its own user")
   t.ok(not t.read_file("numbers/perf-1.map"):find("theirs"), "a map of its own user is replaced")
+  -- A command with the same /tmp takes the number for its own process 1.
+  os.remove("numbers/perf-1.map")
+  local status, _, err = try("perf-map " .. pid, ("nsenter --target=%d --mount "):format(pid))
+  t.equal(status, 1, "a map in the command's own /tmp: status: " .. err)
+  t.contains(err, "/root/tmp/perf-1.map: its PID namespace has numbers of its own, but its /tmp is yours",
+	     "a map in the command's own /tmp")
+  t.equal(t.content("numbers/perf-1.map"), "", "no map in the command's own /tmp")
   server.stop { pid, outer }
 end
 

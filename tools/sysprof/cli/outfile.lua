@@ -332,6 +332,15 @@ local function belongs_to_others(folder, name, user, is_own_name)
 	 :format(users.name(st.uid), users.name(user))
 end
 
+-- Returns why a file with a number that the program chooses must not stand in an open folder, or nil: in the command's
+-- own folder, that number means another process.
+local function means_another(fd, folder)
+  local st, own = files.stat_of(fd), files.stat("/" .. folder)
+  if not st or not own or st.id ~= own.id then return nil end
+  return ("its PID namespace has numbers of its own, but its /%s is yours: there, the number means another process; " ..
+    "give it a /%s of its own"):format(folder, folder)
+end
+
 -- Writes a file into a folder of a root that belongs to others, such as a container's. Follows no link there: an
 -- absolute one leads to our own files. A mount may do so, too: the folder must be one where the root's user may make
 -- files. user: of the program whose root it is; is_own_name: whether it cannot choose the name. is_right(): whether the
@@ -341,6 +350,7 @@ function outfile.write_below(root, folder, name, user, is_own_name, produce, is_
   local fd = top >= 0 and C.openat(top, folder, O_FOLDER + system.O_NOFOLLOW) or -1
   local failed = fd < 0 and files.reason() or not is_right() and "the process has ended" or
 		 not is_open_to(fd, user) and "the folder is no temporary folder of the program's user" or
+		 not is_own_name and means_another(fd, folder) or
 		 belongs_to_others(fd, name, user, is_own_name) or
 		 replace_in(fd, name, NEW_MODE, produce)
   if fd >= 0 then system.close(fd) end
