@@ -251,6 +251,32 @@ for _, verb in ipairs { "annotate", "info", "report --annotate=x.lua" } do
   t.equal(try(("%s -o shown.txt a.bin"):format(verb)), 0, verb .. " into a file")
   t.equal(try(("%s -o shown.txt a.bin"):format(verb)), 0, verb .. " again")
 end
+-- Another process has a lease on our own file. The message says so, as nobody looks into the file.
+do
+  local ffi = require("ffi")
+  ffi.cdef [[
+  int open(const char *, int, ...);
+  int fcntl(int, int, ...);
+  int close(int);
+  void (*signal(int, void (*)(int)))(int);
+  ]]
+  local SIGIO, F_SETLEASE, F_WRLCK, O_RDWR = 29, 1024, 1, 2
+  ffi.C.signal(SIGIO, ffi.cast("void (*)(int)", 1))	-- The kernel asks for the lease by this signal.
+  t.equal(try("export -o leased.html a.bin"), 0, "a file to be leased")
+  local fd = ffi.C.open("verbs/leased.html", O_RDWR)
+  if ffi.C.fcntl(fd, F_SETLEASE, ffi.cast("int", F_WRLCK)) == 0 then
+    for _, verb in ipairs { "export", "merge" } do
+      local name = verb == "merge" and "leased.bin" or "leased.html"
+      if verb == "merge" then os.execute("ln -f verbs/leased.html verbs/leased.bin") end
+      local _, _, err = try(("%s -o %s a.bin"):format(verb, name))
+      t.contains(err, ("cannot overwrite %s: user "):format(name), verb .. ": a lease")
+      t.contains(err, " has a lease on it that keeps others from it", verb .. ": a lease: " .. err)
+    end
+  else
+    print("skipped: a lease on the output, which this file system has not")
+  end
+  ffi.C.close(fd)
+end
 t.write_file("verbs/notes.txt", "mine")
 says("annotate -o notes.txt a.bin", 1, "cannot overwrite notes.txt: sysprof did not write this file; --force overwrites it")
 t.write_file("verbs/text.bin", profile("f", 3, nil, "code.txt"))

@@ -87,8 +87,10 @@ local function is_ours(head, format)
   return false
 end
 
+-- Returns the head of a file, or "" and the reason.
 local function head_of(path)
-  return regular.text(path, HEAD) or ""
+  local head, why = regular.text(path, HEAD)
+  return head or "", why
 end
 
 -- Walks to an output. A pipe must be of this user or of root, as a link. Returns what walk.to() does.
@@ -126,10 +128,10 @@ function outfile.check(path, format, force)
   if force then return true end
   if not is_writable then return nil, ("cannot write %s: %s"):format(path, reason) end
   if st.kind ~= "file" or st.size == 0 then return true end
-  local head = head_of(path)
-  if is_ours(head, format) then return true end
+  local head, unread = head_of(path)
+  if not unread and is_ours(head, format) then return true end
   return nil, ("cannot overwrite %s: %s; --force overwrites it"):format(path,
-    IS_OURS.bin(head) and "it is a profile" or "sysprof did not write this file")
+    unread or IS_OURS.bin(head) and "it is a profile" or "sysprof did not write this file")
 end
 
 -- -- Writing ---------------------------------------------------------------
