@@ -107,7 +107,7 @@ local function write_text(write, dump)
   -- Each VM's begins with the number of its process in its own namespace, and was written when the VM came to Lua code.
   local head = dump.threads and "%1 at another moment:" or "%1:"
   local body = dump.coroutines:gsub("\n(%d+ coroutines? of process)", "\n\n%1")
-  body = body:gsub("(%d+ coroutines?) of process %d+:", head)
+  body = body:gsub("%f[%d](%d+ coroutines?) of process %d+:", head)
   if body ~= "" then write("\n") end
   text.write_lines(body, write, true)	-- None could be one of ours, such as the head of a process.
   if dump.silence then write(("\ncoroutines unknown: %s\n"):format(dump.silence)) end
