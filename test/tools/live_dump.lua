@@ -102,6 +102,17 @@ do
        "coroutines: where they are: " .. out)
   t.ok(not out:find("unknown:", 1, true), "coroutines: nothing is unknown: " .. out)
 end
+do	-- Its recording ends before it lists its coroutines.
+  local brief = start("brief.lua", [[
+jit.off()
+local ffi = require("ffi")
+ffi.cdef "int usleep(unsigned);"
+up()
+while true do ffi.C.usleep(10000) end
+]])
+  dump_until(brief, "\n1 coroutine at another moment: 1 running\n")
+  programs.stop { brief }
+end
 
 -- -- Several programs, outputs ---------------------------------------------
 

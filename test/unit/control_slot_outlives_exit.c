@@ -74,12 +74,19 @@ static void live(lua_State *L)
   CHECK_EQ(nlive(), 1);
   lj_ctlslot_watch(G(L), 1);
   CHECK(lj_ctlslot_haspoll());
-  end_all();
   c = lj_ctlslot_of(G(L));
   REQUIRE(c != NULL);
+  lj_ctlslot_watch(G(L), 1);
+  lj_ctlslot_asklive(G(L));
+  lj_ctlslot_watch(G(L), -1);
+  CHECK_EQ(c->pending, CONTROL_LIVE); /* The other client still waits. */
+  lj_ctlslot_watch(G(L), -1);
+  CHECK_EQ(c->pending, 0);
+  lj_ctlslot_watch(G(L), 1);
+  end_all();
   CHECK(!lj_ctlslot_haspoll() && !lj_ctlslot_haslive());
   CHECK_EQ(nlive(), 0);
-  lj_ctlslot_asklive(G(L), 1);
+  lj_ctlslot_asklive(G(L));
   CHECK_EQ(lj_ctlslot_take(c), 0);
   CHECK_EQ(c->timer_tid, 0);
   lj_ctlslot_watch(G(L), -1);

@@ -115,7 +115,7 @@ int lj_livedump_begin(const OwnFd *client, LiveRequest *rq, int is_map)
     for (i = 0; i < dump.nvm; i++) {
       dump.vm[i].vm = vms[i];
       lj_ctlslot_watch(vms[i].g, 1);
-      lj_ctlslot_asklive(vms[i].g, 1);
+      lj_ctlslot_asklive(vms[i].g);
     }
     return 1;
   }

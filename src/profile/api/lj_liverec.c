@@ -316,7 +316,6 @@ static void rec_end(void)
     count_late());
   for (i = 0; i < rec.nvm; i++) {
     RecordedVm *rv = &rec.vm[i];
-    lj_ctlslot_asklive(rv->vm.g, 0);
     rv->is_late = 0;
     if (rv->state == VM_RUNS) lj_sysprof_over(rv->vm.g);
     if (rv->state == VM_WAITS) rv->state = VM_ENDED;
@@ -527,7 +526,7 @@ static void vm_begin(RecordedVm *rv)
   } else {
     vm_start(rv, NULL);
   }
-  if (is_waiting(rv)) lj_ctlslot_asklive(rv->vm.g, 1);
+  if (is_waiting(rv)) lj_ctlslot_asklive(rv->vm.g);
 }
 
 /* Start the profiles of all VMs. The first one that can start has all threads, so it begins last. */

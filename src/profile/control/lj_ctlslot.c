@@ -245,13 +245,12 @@ void lj_ctlslot_settime(Control *c, int has_time)
   lj_oslock_drop(&slots_lock);
 }
 
-void lj_ctlslot_asklive(const global_State *g, int ask)
+void lj_ctlslot_asklive(const global_State *g)
 {
   Control *c;
   lj_oslock_take(&slots_lock);
   c = lj_ctlslot_of(g);
-  if (c && ask) __atomic_fetch_or(&c->pending, CONTROL_LIVE, __ATOMIC_RELAXED);
-  else if (c) __atomic_fetch_and(&c->pending, ~(uint32_t)CONTROL_LIVE, __ATOMIC_RELAXED);
+  if (c) __atomic_fetch_or(&c->pending, CONTROL_LIVE, __ATOMIC_RELAXED);
   if (c && c->watchers && slot_haspoll(c))
     lj_ctltime_poll(c); /* Not at the next look only. */
   lj_oslock_drop(&slots_lock);
@@ -267,6 +266,8 @@ void lj_ctlslot_watch(const global_State *g, int more)
     had_poll = slot_haspoll(c);
     c->watchers += more;
     relaxed_add(&slots_polls, slot_haspoll(c) - had_poll);
+    if (!c->watchers)
+      __atomic_fetch_and(&c->pending, ~(uint32_t)CONTROL_LIVE, __ATOMIC_RELAXED);
     if (!c->has_time && !c->watchers) lj_ctltime_end(c);
   }
   lj_oslock_drop(&slots_lock);

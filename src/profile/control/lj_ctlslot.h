@@ -50,11 +50,11 @@ LJ_FUNC int lj_ctlslot_lives(LiveVm *vms);
 /* May clients record a VM? */
 LJ_FUNC int lj_ctlslot_haslive(void);
 
-/* Ask a VM of that list to serve a client at its safe point, or take that back. */
-LJ_FUNC void lj_ctlslot_asklive(const global_State *g, int ask);
+/* Ask a VM of that list to serve the clients that wait for it at its safe point. */
+LJ_FUNC void lj_ctlslot_asklive(const global_State *g);
 
-/* One client more (1) or less (-1) waits for a VM of that list. Until then its thread wakes up now and
-** then while it runs, so that the VM serves requests.
+/* Adds 1 or -1 to the clients that wait for a VM of that list. While there are some, a timer of the
+** thread's CPU time makes the VM serve requests. The last client takes the request back.
 */
 LJ_FUNC void lj_ctlslot_watch(const global_State *g, int more);
 
