@@ -65,6 +65,7 @@ end
 --   take(program, path)   for windows:step()
 --   close(is_last)        adds a round to the sums if each program that records has told one, or all that there is;
 --                         returns whether it did
+--   lacks                 whether a window lacked something
 local function new_rounds(sums, recorded, seconds)
   local self, waiting, count, told = {}, {}, 0, {}
   local since = system.now()
@@ -74,6 +75,11 @@ local function new_rounds(sums, recorded, seconds)
 
   local function say(its, sentence) its.note = ("process %d: %s"):format(its.pid, sentence) end
 
+  local function say_lack(its, sentence)
+    self.lacks = true
+    say(its, sentence)
+  end
+
   function self.take(its, path)
     local profile, err = reader.read(path, options)
     local foreign = profile and recording.foreign(profile, its.facts)
@@ -82,7 +88,7 @@ local function new_rounds(sums, recorded, seconds)
     elseif profile then
       count = count + 1
       waiting[count], told[its] = { its, profile }, true
-      if not profile.complete and not its.ended then say(its, profile:problem_text()) end
+      if not profile.complete and not its.ended then say_lack(its, profile:problem_text()) end
     elseif not its.ended then
       local st = files.stat(path)
       local is_told = its.note and st and st.size == 0	-- The program has said why it recorded nothing.
@@ -99,7 +105,7 @@ local function new_rounds(sums, recorded, seconds)
     for _, window in ipairs(waiting) do
       local its = window[1]
       local missing = sums:add(its.pid, window[2])
-      if missing then say(its, missing) end
+      if missing then say_lack(its, missing) end
     end
     local any = count > 0
     waiting, count, told, since, options = {}, 0, {}, now, new_options()
@@ -137,7 +143,9 @@ local function once(this, recorded, screen, rounds, seconds)
     has_failed = has_failed or its.has_failed
   end
   if has_failed and screen.sums.samples == 0 then return command.FAILED end
-  return screen.has_window and this.print(screen:text()) or command.FAILED
+  if not screen.has_window then return command.FAILED end
+  local status = this.print(screen:text())
+  return status == command.OK and rounds.lacks and command.INCOMPLETE or status
 end
 
 -- -- The screen ------------------------------------------------------------
@@ -205,7 +213,8 @@ Records live programs again and again, and shows what is hot: in the last second
 the start. 'luajit-sysprof ps' lists them. '?' shows the keys, 'q' quits.
 ]],
   tail = [[
-Exit status: 0 success, 1 no program could be recorded, 2 wrong command line.
+Exit status: 0 success, 1 no program could be recorded, 2 wrong command line, 3 the
+table lacks samples (with --once).
 ]],
   example = "luajit-sysprof top --name=nginx",
 }

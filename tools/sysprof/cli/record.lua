@@ -101,7 +101,7 @@ local function show(this, list, opt)
     return command.FAILED
   end
   opt.script, opt.programs = programs.title(list), #list
-  return recorded.show(this, { path }, opt) and command.OK or command.FAILED
+  return recorded.show(this, { path }, opt)
 end
 
 -- -- API -------------------------------------------------------------------
@@ -117,7 +117,7 @@ them. Ctrl-C ends the recording. A summary goes to standard error.
 ]],
   tail = [[
 Exit status: 0 success, 1 no program could be recorded, one wrote too much, or the
-profile could not be written, 2 wrong command line.
+profile could not be written, 2 wrong command line, 3 the output lacks stacks.
 ]],
   example = "luajit-sysprof record -d 30s -o app.html 4711",
 }

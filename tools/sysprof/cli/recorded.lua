@@ -3,6 +3,7 @@
 ----------------------------------------------------------------------------
 
 local child = require("sysprof.cli.child")
+local command = require("sysprof.cli.command")
 local files = require("sysprof.base.files")
 local launch = require("sysprof.cli.launch")
 local limits = require("sysprof.base.limits")
@@ -90,7 +91,7 @@ function recorded.remove(paths)
 end
 
 -- Shows profiles as options say. in_place, an option: the profile stands in the output already. aside: whether
--- the old profile may come back. has_failed: the script ended with an error. Returns whether that worked.
+-- the old profile may come back. has_failed: the script ended with an error. Returns the exit status.
 function recorded.show(this, paths, opt, aside, has_failed)
   child.ignore_pipe()	-- Who reads the output may leave; nothing of ours may stay then.
   local shown_view, err, is_empty = render(paths, opt)
@@ -107,7 +108,7 @@ function recorded.show(this, paths, opt, aside, has_failed)
     else
       summary.print(this.say, shown_view, paths, opt)
     end
-    return true
+    return opt.format ~= "bin" and shown_view:room_text() and command.INCOMPLETE or command.OK
   end
   this.say(err)
   if opt.in_place then
@@ -119,7 +120,7 @@ function recorded.show(this, paths, opt, aside, has_failed)
   else
     for _, name in ipairs(paths) do recorded.keep(this, name, opt) end
   end
-  return false
+  return command.FAILED
 end
 
 return recorded

@@ -121,17 +121,17 @@ local function run(this, opt, rest)
   local before = launch.profiles_of_children(path)
   local status, signo, why = launch.run(start_options(opt, path), luajit_options(opt), rest)
   local paths, running = profiles(this, opt, path, before)
-  local ok = false
+  local shown = command.FAILED
   opt.running = running
   if why then
     this.say(why)
     recorded.restore(this, aside, opt)
     if not opt.in_place then recorded.remove(paths) end
   else
-    ok = recorded.show(this, paths, opt, aside, status ~= command.OK and not signo)
+    shown = recorded.show(this, paths, opt, aside, status ~= command.OK and not signo)
   end
   if signo then child.die(signo) end
-  return status == command.OK and not ok and command.FAILED or status
+  return status == command.OK and shown or status
 end
 
 -- -- API -------------------------------------------------------------------
@@ -147,7 +147,8 @@ SCRIPT "-" is standard input. A summary goes to standard error.
 ]],
   tail = [[
 Exit status: that of the script; 1 if the script succeeded and its profile could not
-be written, or if the profiler could not start; 2 wrong command line.
+be written, or if the profiler could not start; 2 wrong command line; 3 if the output
+lacks stacks.
 ]],
   example = "luajit-sysprof run -o app.html app.lua",
 }
