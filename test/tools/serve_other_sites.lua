@@ -111,9 +111,9 @@ local _, modes = t.shell("stat -c %a state/luajit-sysprof " .. TOKEN)
 t.equal(modes, "700\n600\n", "modes of its folder and file")
 
 local NEEDS = "expected the token in the address; luajit-sysprof serve printed it"
-local other_digit = token:sub(-1) == "0" and "1" or "0"
-for _, prefix in ipairs { "", "/", "/x", "/" .. token:sub(1, -2), "/" .. token .. "0", "//" .. token, "/" .. token:sub(1, -2) .. other_digit,
-			  "/" .. other_digit .. token:sub(2), "/%00" .. token, "/" .. token .. "%00", "/" .. ("0"):rep(32) } do
+local function other(digit) return digit == "0" and "1" or "0" end
+for _, prefix in ipairs { "", "/", "/x", "/" .. token:sub(1, -2), "/" .. token .. "0", "//" .. token, "/" .. token:sub(1, -2) .. other(token:sub(-1)),
+			  "/" .. other(token:sub(1, 1)) .. token:sub(2), "/%00" .. token, "/" .. token .. "%00", "/" .. ("0"):rep(32) } do
   refused(server, prefix .. RECORD, "", NEEDS)
   refused(server, prefix .. "/debug/pprof/", "", NEEDS)
 end
