@@ -31,6 +31,7 @@
 #define MISSING_MIN 2 /* The kernel counts a run before it writes the record. */
 #define CLOCKS_NS   20000 /* Real time and CPU time read within that belong together. */
 #define CLOCKS_MAX  3     /* Attempts: the machine may be busy. */
+#define VAGUE_PART  100 /* An end that is less exact than this part of the life is vague. */
 
 /* -- Clocks ------------------------------------------------------------------ */
 
@@ -84,22 +85,36 @@ static uint64_t sum_take(WaitLook *wl, WaitSum *sum, uint64_t ns)
 
 /* CPU time and the time without a processor add up to real time. By the records, the sum can be
 ** longer: the kernel counts the microseconds of a switch in the thread's CPU time, too. It can be
-** shorter: the hypervisor or an interrupt had the processor, and the thread could run.
+** shorter: the hypervisor or an interrupt had the processor, and the thread could run. If the kernel
+** may have dropped records, that time is lost, except what the kernel told as ready. All three times
+** are of one moment: what a late clock takes from the short waits here would come back as ready time.
+** read_ns: the ring was read then. What is in it since then must be short; else the next time.
 */
-static void balance(Event *ev, uint64_t now_ns)
+static void balance(Event *ev, uint64_t read_ns)
 {
   WaitLook *wl = waitlook_of(ev);
-  uint64_t cpu_ns = thread_ns(ev->tid);
+  uint64_t now_ns = wl->looked_ns, cpu_ns = wl->cpu_ns;
   int64_t more_ns;
-  if (cpu_ns == 0) return; /* It has ended. */
+  if (thread_ns(ev->tid) == 0) return; /* It has ended. */
+  if (wl->ring.map) {
+    cpu_ns = clocks_read(ev->tid, &now_ns);
+    if (now_ns - read_ns > BALANCE_NS / 2 && lj_waitring_hasmore(&wl->ring)) return;
+  }
   more_ns = (int64_t)(off_sofar(wl, now_ns) + cpu_ns - wl->since_cpu_ns) + wl->balanced_ns -
 	    (int64_t)(now_ns - wl->since_ns);
   if (more_ns > BALANCE_NS) {
-    sum_take(wl, &wl->ready, sum_take(wl, &wl->too_short, (uint64_t)more_ns));
+    more_ns = (int64_t)sum_take(wl, &wl->too_short, (uint64_t)more_ns);
+    sum_take(wl, &wl->ready, sum_take(wl, &wl->lost, (uint64_t)more_ns));
   } else if (more_ns < -BALANCE_NS) {
-    wl->ready.ns += (uint64_t)-more_ns;
-    wl->balanced_ns -= more_ns;
+    uint64_t ns = (uint64_t)-more_ns,
+	     ready_ns = wl->owed_ns > 0 ? (uint64_t)wl->owed_ns : 0;
+    if (!wl->has_dropped || ready_ns > ns) ready_ns = ns;
+    if (wl->has_dropped) wl->owed_ns -= (int64_t)ready_ns;
+    wl->ready.ns += ready_ns;
+    wl->lost.ns += ns - ready_ns;
+    wl->balanced_ns += (int64_t)ns;
   }
+  wl->has_dropped = 0;
 }
 
 static void append_sums(Event *ev, uint64_t now_ns)
@@ -186,11 +201,11 @@ static void wait_end(Event *ev, uint64_t ns, uint64_t ready_ns)
   }
 }
 
-/* CPU time of the thread. The kernel's clock of a thread ends with it. */
-static uint64_t cpu_sofar(const Event *ev)
+/* CPU time of the thread, and real time. The kernel's clock of a thread ends with it. */
+static uint64_t cpu_sofar(const Event *ev, uint64_t *now_ns)
 {
   const WaitLook *wl = waitlook_of(ev);
-  uint64_t ns = thread_ns(ev->tid);
+  uint64_t ns = clocks_read(ev->tid, now_ns);
   if (ns || !wl->ring.map) return ns;
   return wl->since_cpu_ns + lj_waitring_ran(&wl->ring) + wl->last_ns;
 }
@@ -268,6 +283,18 @@ static void take_from_short(WaitLook *wl, int64_t ns)
   wl->owed_ns -= ns;
 }
 
+/* Waits had more ready time than the kernel told. */
+static void give_back(Event *ev)
+{
+  WaitLook *wl = waitlook_of(ev);
+  uint64_t ns = wl->owed_ns < 0 ? (uint64_t)-wl->owed_ns : 0;
+  if (!wl->has_sched || thread_ns(ev->tid) == 0) return; /* It may have told less. */
+  if (ns > wl->ready.ns) ns = wl->ready.ns;
+  wl->ready.ns -= ns;
+  wl->too_short.ns += ns;
+  wl->owed_ns += (int64_t)ns;
+}
+
 /* May the kernel's sum be read now? For all threads together, long waits bring a reading at most each
 ** LONG_NS. The more readings are ahead of that, the longer each thread does without one.
 */
@@ -327,10 +354,10 @@ static uint64_t share_of_each(const uint64_t *len, int n, uint64_t ns)
 /* Time without a processor since the last look that no record tells of: real time less CPU time. The
 ** kernel tells how long the thread was ready meanwhile. n: records that are missing.
 */
-static void settle(Event *ev, uint64_t n, uint64_t now_ns)
+static void settle(Event *ev, uint64_t n)
 {
   WaitLook *wl = waitlook_of(ev);
-  uint64_t cpu_ns = cpu_sofar(ev), ready_ns;
+  uint64_t now_ns, cpu_ns = cpu_sofar(ev, &now_ns), ready_ns;
   uint64_t ran_ns = cpu_ns > wl->cpu_ns ? cpu_ns - wl->cpu_ns : 0;
   uint64_t off_ns = wl->off_ns + (now_ns - wl->looked_ns);
   uint64_t known_ns = off_sofar(wl, now_ns) + ran_ns;
@@ -344,6 +371,13 @@ static void settle(Event *ev, uint64_t n, uint64_t now_ns)
   sum_add(wl, &wl->lost, off_ns - ready_ns, n);
 }
 
+/* Did the kernel drop the record of a sleep that goes on? It counts runs only, so none is missing. */
+static int sleeps_unseen(Event *ev)
+{
+  WaitLook *wl = waitlook_of(ev);
+  return !wl->is_off && sleeps_now(ev) && !lj_waitring_hasmore(&wl->ring);
+}
+
 /* Records may be missing. is_told: the kernel says so. Else the ring was full: then the kernel says so
 ** at the next record, which a thread that sleeps or ends does not write.
 */
@@ -353,15 +387,17 @@ static void find_loss(Event *ev, int is_told, uint64_t now_ns)
   uint64_t missing;
   read_owed(ev, now_ns);
   missing = runs_missing(wl);
-  if (!is_told && wl->has_sched && missing == 0 && thread_ns(ev->tid) != 0) return;
+  if (!is_told && wl->has_sched && missing == 0 && thread_ns(ev->tid) != 0 &&
+      !sleeps_unseen(ev))
+    return;
   wl->missed += missing;
   wl->in_ns = wl->last_ns = 0;
   if (!is_told) {
     wl->is_off = 0;
     wl->is_settled = 1;
   }
-  settle(ev, missing, now_ns);
-  if (!wl->is_off && sleeps_now(ev)) wait_begin(wl, now_ns, 0);
+  settle(ev, missing);
+  if (!wl->is_off && sleeps_now(ev)) wait_begin(wl, wl->settled_ns, 0);
 }
 
 /* Note how long the thread has run, for its end. */
@@ -412,6 +448,7 @@ static void take_switches(Event *ev, const WaitSwitch *list, int n, uint64_t now
 static void look_records(Event *ev, uint64_t now_ns)
 {
   WaitLook *wl = waitlook_of(ev);
+  uint64_t cpu_ns;
   static WaitSwitch list[WAITRING_RECORDS];
   int n, lost, is_told = 0, is_full = 0, is_new = 0, reads = 0;
   wl->has_gap = 0;
@@ -426,10 +463,14 @@ static void look_records(Event *ev, uint64_t now_ns)
     }
     if (lost) wl->is_settled = 0;
   } while ((n == WAITRING_RECORDS || lost) && ++reads < READS_MAX);
-  if (is_told || is_full || wl->has_gap) find_loss(ev, is_told, now_ns);
+  if (is_told || is_full || wl->has_gap) {
+    wl->has_dropped = 1;
+    find_loss(ev, is_told, now_ns);
+  }
   if (!is_new) return;
   wl->idle = 0;
-  mark_look(ev, now_ns, cpu_sofar(ev));
+  cpu_ns = cpu_sofar(ev, &now_ns);
+  if (!lj_waitring_hasmore(&wl->ring)) mark_look(ev, now_ns, cpu_ns);
 }
 
 /* -- Looks by figures -------------------------------------------------------- */
@@ -626,11 +667,13 @@ static uint64_t next_look(const Event *ev, uint64_t now_ns)
 }
 
 /* Take what the thread has done since the last look. Returns the time up to which it is known. */
-static uint64_t take_news(Event *ev, uint64_t now_ns)
+static uint64_t take_news(Event *ev)
 {
   WaitLook *wl = waitlook_of(ev);
+  uint64_t now_ns;
   wl->idle++;
   if (!wl->ring.map) return look_figures(ev);
+  now_ns = mono_ns(); /* The looks at other threads have taken time. */
   look_records(ev, now_ns);
   return now_ns;
 }
@@ -648,7 +691,7 @@ static int has_part(Event *ev, uint64_t now_ns)
 uint64_t lj_waitlook_look(Event *ev, uint64_t now_ns)
 {
   WaitLook *wl = waitlook_of(ev);
-  now_ns = take_news(ev, now_ns);
+  now_ns = take_news(ev);
   if (wl->gone_ns == 0 && wl->is_off && !wl->is_preempted && now_ns > wl->begun_ns) {
     if (is_due(ev, now_ns))
       read_stack(ev, now_ns - wl->begun_ns < waitevent_threshold(&ev->spec));
@@ -672,6 +715,8 @@ static void lose_end(Event *ev)
     if (cpu_ns < alive_ns - wl->looked_ns) ns = alive_ns - wl->looked_ns - cpu_ns;
   }
   if (wl->is_off) ns += (wl->gone_ns - alive_ns) / 2;
+  if (wl->gone_ns - alive_ns > (wl->gone_ns - wl->since_ns) / VAGUE_PART)
+    wl->vague_ns = wl->gone_ns - alive_ns;
   sum_add(wl, &wl->lost, ns, 0);
   wl->is_off = 0;
   wl->looked_ns = wl->gone_ns;
@@ -685,9 +730,10 @@ void lj_waitlook_sync(Event *ev)
   WaitLook *wl = waitlook_of(ev);
   uint64_t now_ns, to_ns, rest, ready_ns;
   wl->sched_ns = 0; /* Read it now. */
-  now_ns = take_news(ev, mono_ns());
+  now_ns = take_news(ev);
   if (wl->wakes || wl->preempted_ns) read_owed(ev, now_ns);
   if (wl->ring.map) take_from_short(wl, wl->owed_ns);
+  if (wl->ring.map) give_back(ev);
   to_ns = wl->gone_ns ? wl->looked_ns : now_ns;
   if (!wl->is_off && wl->end_ns && !wl->gone_ns) {
     take_runs(ev, 0, 0, wl->cpu_ns, now_ns); /* It may have begun a wait since then. */

@@ -50,12 +50,14 @@ typedef struct WaitLook {
   uint64_t ins;        /* Records since then in which the thread got a processor. */
   uint64_t missed;     /* Those that did not come, as far as known. */
   int has_gap;         /* More runs than records: some did not come. */
+  int has_dropped;     /* The kernel may have dropped some since the last balance. */
   int is_settled;      /* What is missing is in `lost` before the kernel says so. */
   uint64_t
     settled_ns; /* All time before is in a wait or in a sum, whatever records say later. */
-  uint64_t in_ns;   /* When it last got a processor; 0: not known. */
-  uint64_t last_ns; /* So long it ran then. */
-  uint64_t gone_ns; /* A look found that the thread had ended, without records; or 0. */
+  uint64_t in_ns;    /* When it last got a processor; 0: not known. */
+  uint64_t last_ns;  /* So long it ran then. */
+  uint64_t gone_ns;  /* A look found that the thread had ended, without records; or 0. */
+  uint64_t vague_ns; /* It may have ended so long before; 0: little of its life. */
   /* Time that the thread was ready after wake-ups, see ready_of_all. */
   uint64_t sched_ns;    /* When sched was read. */
   int64_t wakes;        /* Since then. */

@@ -131,10 +131,9 @@ static int has_noroom(uint64_t head, uint64_t tail)
 int lj_waitring_read(WaitRing *r, WaitSwitch *list, int *lost)
 {
   struct perf_event_mmap_page *page = (struct perf_event_mmap_page *)r->map;
-  uint64_t head = ring_head(page), tail = page->data_tail;
+  uint64_t head = ring_head(page), tail = page->data_tail, from = tail;
   int n = 0;
   *lost = 0;
-  r->was_full = has_noroom(head, tail);
   while (tail < head && n < WAITRING_RECORDS && !*lost) {
     SwitchRecord rec;
     ring_copy(r, tail, &rec.head, sizeof(rec.head));
@@ -155,5 +154,6 @@ int lj_waitring_read(WaitRing *r, WaitSwitch *list, int *lost)
     tail += rec.head.size;
   }
   __atomic_store_n(&page->data_tail, tail, __ATOMIC_RELEASE);
+  r->was_full = has_noroom(ring_head(page), from);
   return n;
 }

@@ -25,7 +25,7 @@ typedef struct WaitSwitch {
 /* Clear it before use. */
 typedef struct WaitRing {
   void *map;    /* Mapped ring, NULL: there is none. A child of fork() does not have it. */
-  int was_full; /* Before the last read: the kernel may have dropped records since then. */
+  int was_full; /* During the last read: the kernel may have dropped records since then. */
 } WaitRing;
 
 /* Open the ring of a thread. It needs no descriptor once it is open. Returns 0 or an errno: ENOBUFS

@@ -65,11 +65,23 @@ static void wait_stop(Event *ev)
   lj_waitproc_close(&waitlook_of(ev)->file);
 }
 
+/* Waits without records. why: there are none. */
+static void limit_looks(const Event *ev, const char *why, char *text)
+{
+  const WaitLook *wl = waitlook_of(ev);
+  int n = snprintf(text, EVENT_TEXT_MAX, "offcpu: a wait is exact to a look, %.1f ms: %s",
+		   (double)waitevent_threshold(&ev->spec) / 1e6, why);
+  if (wl->vague_ns && n < EVENT_TEXT_MAX)
+    snprintf(text + n, (size_t)(EVENT_TEXT_MAX - n),
+	     ". offcpu: the end of a thread is exact to %.0f ms",
+	     (double)wl->vague_ns / 1e6);
+}
+
 static void wait_limit(const Event *ev, char *text)
 {
   const WaitLook *wl = waitlook_of(ev);
   int hidden = relaxed_get(&wl->hidden);
-  double look_ms = (double)waitevent_threshold(&ev->spec) / 1e6;
+  char why[EVENT_TEXT_MAX];
   text[0] = '\0';
   if (hidden == ENOSYS)
     snprintf(text, EVENT_TEXT_MAX,
@@ -82,14 +94,13 @@ static void wait_limit(const Event *ev, char *text)
       "be read: %s",
       strerror(hidden));
   else if (wl->ring_err == ENOBUFS)
-    snprintf(text, EVENT_TEXT_MAX,
-	     "offcpu: a wait is exact to a look, %.1f ms: locked memory is used up; raise "
-	     "kernel.perf_event_mlock_kb or `ulimit -l`",
-	     look_ms);
-  else if (wl->ring_err)
-    snprintf(text, EVENT_TEXT_MAX,
-	     "offcpu: a wait is exact to a look, %.1f ms: perf_event_open failed: %s",
-	     look_ms, strerror(wl->ring_err));
+    limit_looks(ev,
+		"locked memory is used up; raise kernel.perf_event_mlock_kb or `ulimit -l`",
+		text);
+  else if (wl->ring_err) {
+    snprintf(why, sizeof(why), "perf_event_open failed: %s", strerror(wl->ring_err));
+    limit_looks(ev, why, text);
+  }
 }
 
 const SourceOps lj_waitsource_ops = {
