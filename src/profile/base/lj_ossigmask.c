@@ -42,6 +42,7 @@ static int mask_of(int tid, SignalMask *mask)
 SigBlocked lj_ossigmask_blocked(int tid, int signo)
 {
   SignalMask signals;
+  if (signo == 0) signo = OSSIGNAL_CANCEL;
   if (!mask_of(tid, &signals)) return SIGBLOCKED_NOT;
   if (signals & ossignal_bit(signo))
     return signals & ossignal_bit(OSSIGNAL_CANCEL) ? SIGBLOCKED_ALL : SIGBLOCKED_YES;

@@ -18,7 +18,9 @@ typedef enum SigBlocked {
   SIGBLOCKED_ALL
 } SigBlocked;
 
-/* Does a thread block a signal, or wait for it, as in sigwait()? */
+/* Does a thread block a signal, or wait for it, as in sigwait()? signo 0: a clock that was never
+** open has not chosen its signal yet. Only a thread that blocks all signals blocks that one.
+*/
 LJ_FUNC SigBlocked lj_ossigmask_blocked(int tid, int signo);
 
 /* Has a thread a signal pending, or the process? In doubt, yes: nothing lists a signal that a
