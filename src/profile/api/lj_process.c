@@ -166,8 +166,7 @@ static uint64_t sleepers_ns = ~(uint64_t)0;
 
 static void profile_sleepers(Profile *p)
 {
-  uint64_t ns = profileopts_haslook(&p->opt) ? lj_vmprofile_sleepers(p, mono_ns())
-					     : ~(uint64_t)0;
+  uint64_t ns = profileopts_haslook(&p->opt) ? lj_vmprofile_sleepers(p) : ~(uint64_t)0;
   if (ns < sleepers_ns) sleepers_ns = ns;
 }
 

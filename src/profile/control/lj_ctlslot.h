@@ -53,7 +53,7 @@ LJ_FUNC int lj_ctlslot_haslive(void);
 /* Ask a VM of that list to serve the clients that wait for it at its safe point. */
 LJ_FUNC void lj_ctlslot_asklive(const global_State *g);
 
-/* Adds 1 or -1 to the clients that wait for a VM of that list. While there are some, a timer of the
+/* Add 1 or -1 to the clients that wait for a VM of that list. While there are some, a timer of the
 ** thread's CPU time makes the VM serve requests. The last client takes the request back.
 */
 LJ_FUNC void lj_ctlslot_watch(const global_State *g, int more);

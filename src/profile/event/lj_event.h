@@ -260,7 +260,7 @@ typedef struct SourceOps {
   /* Look at the thread from the background thread, under the lock, while samples come. Returns
   ** the nanoseconds until it should look again, at the latest. NULL: nothing.
   */
-  uint64_t (*look)(Event *ev, uint64_t now_ns);
+  uint64_t (*look)(Event *ev);
   /* Does the thread block the samples, so that the event should not be open? NULL: no. */
   SigBlocked (*blocked)(const Event *ev);
   /* Samples may have stopped because the program took their signals. NULL: nothing. */

@@ -114,14 +114,14 @@ void lj_eventlist_sync(Sampler *s)
   }
 }
 
-uint64_t lj_eventlist_look(Sampler *s, uint64_t now_ns)
+uint64_t lj_eventlist_look(Sampler *s)
 {
   uint64_t next_ns = ~(uint64_t)0, ns;
   int i;
   for (i = 0; i < s->nevent; i++) {
     Event *e = &s->event[i].e;
     if (!e->is_armed || !e->spec.ops->look) continue;
-    ns = e->spec.ops->look(e, now_ns);
+    ns = e->spec.ops->look(e);
     if (ns < next_ns) next_ns = ns;
   }
   return next_ns;

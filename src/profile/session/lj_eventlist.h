@@ -38,7 +38,7 @@ LJ_FUNC void lj_eventlist_sync(Sampler *s);
 /* Let the events look at the thread. Returns the nanoseconds until one must look again; the largest
 ** number: none.
 */
-LJ_FUNC uint64_t lj_eventlist_look(Sampler *s, uint64_t now_ns);
+LJ_FUNC uint64_t lj_eventlist_look(Sampler *s);
 
 /* Copy the events in use from another sampler. */
 LJ_FUNC void lj_eventlist_like(Sampler *s, const Sampler *other);

@@ -471,12 +471,12 @@ void lj_vmprofile_look(const Profile *p)
   }
 }
 
-uint64_t lj_vmprofile_sleepers(const Profile *p, uint64_t now_ns)
+uint64_t lj_vmprofile_sleepers(const Profile *p)
 {
   uint64_t next_ns = ~(uint64_t)0;
   Session *s;
   for (s = profile_first(p); s; s = session_next(s)) {
-    uint64_t ns = lj_eventlist_look(&s->sm, now_ns);
+    uint64_t ns = lj_eventlist_look(&s->sm);
     if (ns < next_ns) next_ns = ns;
   }
   return next_ns;

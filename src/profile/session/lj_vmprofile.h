@@ -146,7 +146,7 @@ LJ_FUNC void lj_vmprofile_takeover(Profile *p, const int *others, uint64_t from_
 LJ_FUNC void lj_vmprofile_look(const Profile *p);
 
 /* Let the events of all sessions look at their threads, see lj_eventlist_look. */
-LJ_FUNC uint64_t lj_vmprofile_sleepers(const Profile *p, uint64_t now_ns);
+LJ_FUNC uint64_t lj_vmprofile_sleepers(const Profile *p);
 
 /* Claim a queue that has chunks to write, or return NULL. The claim keeps the session until
 ** lj_chunkqueue_release. Under the lock, or in a hook.

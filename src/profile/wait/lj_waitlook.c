@@ -93,12 +93,14 @@ static uint64_t sum_take(WaitLook *wl, WaitSum *sum, uint64_t ns)
 static void balance(Event *ev, uint64_t read_ns)
 {
   WaitLook *wl = waitlook_of(ev);
-  uint64_t now_ns = wl->looked_ns, cpu_ns = wl->cpu_ns;
+  uint64_t now_ns, cpu_ns = clocks_read(ev->tid, &now_ns);
   int64_t more_ns;
-  if (thread_ns(ev->tid) == 0) return; /* It has ended. */
-  if (wl->ring.map) {
-    cpu_ns = clocks_read(ev->tid, &now_ns);
-    if (now_ns - read_ns > BALANCE_NS / 2 && lj_waitring_hasmore(&wl->ring)) return;
+  if (cpu_ns == 0) return; /* It has ended. */
+  if (!wl->ring.map) {
+    now_ns = wl->looked_ns;
+    cpu_ns = wl->cpu_ns;
+  } else if (now_ns - read_ns > BALANCE_NS / 2 && lj_waitring_hasmore(&wl->ring)) {
+    return;
   }
   more_ns = (int64_t)(off_sofar(wl, now_ns) + cpu_ns - wl->since_cpu_ns) + wl->balanced_ns -
 	    (int64_t)(now_ns - wl->since_ns);
@@ -688,10 +690,10 @@ static int has_part(Event *ev, uint64_t now_ns)
 	 (wl->ring.map || sleeps_now(ev));
 }
 
-uint64_t lj_waitlook_look(Event *ev, uint64_t now_ns)
+uint64_t lj_waitlook_look(Event *ev)
 {
   WaitLook *wl = waitlook_of(ev);
-  now_ns = take_news(ev);
+  uint64_t now_ns = take_news(ev);
   if (wl->gone_ns == 0 && wl->is_off && !wl->is_preempted && now_ns > wl->begun_ns) {
     if (is_due(ev, now_ns))
       read_stack(ev, now_ns - wl->begun_ns < waitevent_threshold(&ev->spec));
@@ -716,7 +718,7 @@ static void lose_end(Event *ev)
   }
   if (wl->is_off) ns += (wl->gone_ns - alive_ns) / 2;
   if (wl->gone_ns - alive_ns > (wl->gone_ns - wl->since_ns) / VAGUE_PART)
-    wl->vague_ns = wl->gone_ns - alive_ns;
+    relaxed_set(&wl->vague_ns, wl->gone_ns - alive_ns);
   sum_add(wl, &wl->lost, ns, 0);
   wl->is_off = 0;
   wl->looked_ns = wl->gone_ns;

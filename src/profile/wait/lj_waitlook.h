@@ -94,7 +94,7 @@ static LJ_AINLINE WaitLook *waitlook_of(const Event *ev)
 LJ_FUNC void lj_waitlook_begin(Event *ev);
 
 /* Look at the thread, see SourceOps.look. Background thread. */
-LJ_FUNC uint64_t lj_waitlook_look(Event *ev, uint64_t now_ns);
+LJ_FUNC uint64_t lj_waitlook_look(Event *ev);
 
 /* Append all up to now. */
 LJ_FUNC void lj_waitlook_sync(Event *ev);

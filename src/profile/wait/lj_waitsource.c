@@ -68,13 +68,12 @@ static void wait_stop(Event *ev)
 /* Waits without records. why: there are none. */
 static void limit_looks(const Event *ev, const char *why, char *text)
 {
-  const WaitLook *wl = waitlook_of(ev);
+  uint64_t vague_ns = relaxed_get(&waitlook_of(ev)->vague_ns);
   int n = snprintf(text, EVENT_TEXT_MAX, "offcpu: a wait is exact to a look, %.1f ms: %s",
 		   (double)waitevent_threshold(&ev->spec) / 1e6, why);
-  if (wl->vague_ns && n < EVENT_TEXT_MAX)
+  if (vague_ns && n < EVENT_TEXT_MAX)
     snprintf(text + n, (size_t)(EVENT_TEXT_MAX - n),
-	     ". offcpu: the end of a thread is exact to %.0f ms",
-	     (double)wl->vague_ns / 1e6);
+	     ". offcpu: the end of a thread is exact to %.0f ms", (double)vague_ns / 1e6);
 }
 
 static void wait_limit(const Event *ev, char *text)

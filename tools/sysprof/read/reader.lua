@@ -132,7 +132,7 @@ function reader.parse_string(s, options)
   return parse_input(input.from_string(s), options)
 end
 
--- Does a file begin as a profile does? No for what cannot be read, and for pipes.
+-- Does a file begin as a profile does? No for what cannot be read, and for pipes. Returns also what another file is.
 function reader.is_profile(path)
   local head = regular.text(path, otherfiles.SIZE) or ""
   local magic = head:sub(1, #G.MAGIC_SYMTAB)
