@@ -15,6 +15,9 @@ local jobs = 2 * tonumber(io.popen("nproc"):read("*l"))
 -- that fits counts: rows of single modules stand before those of their folders.
 local READER = "^tools/(ann|blocking|bytes|comp|cut|demang|dir|exch|filters|format_|formats_a|gram|join|lua_api"
   .. "|merged|names|order|pprof|refused|samples|sess|sev|svg|symbols|table|tarantool|threads)"
+local ENTRY = "^lapi/[^nk]|^capi/[^hm]"
+local SAMPLES = "^unit/(throttle|sample|source|lost|waiting|safe_points|old|stream|vm_gate|wbuf|batch)"
+  .. "|^unit/lua_stack_while|^capi/[^hm]|^lapi/(self|fork|exit|results|clocks)"
 local TESTS = {
   { "^tools/luajit%-sysprof", "^tools/(completion|options|pro|run)" },
   { "^tools/sysprof/cli/report", "^tools/(ann|blocking|com|cut|filters|options|pro|run|sev|symbol_files|table)" },
@@ -73,7 +76,8 @@ local TESTS = {
   { "/lj_vmstub", "^unit/coroutine|^lapi/coroutine_w|^capi/coroutine" },
   { "/lj_(ticks|givenstack)", "^lapi/coroutine_w|^capi/coroutine" },
   { "/lj_eventparse", "^lapi/wrong_" },
-  { "^src/profile/api/", "^lapi/[^nk]|^capi/[^hm]" },
+  { "^src/profile/api/", ENTRY }, { "^src/profile/start/", ENTRY }, { "^src/profile/process/", ENTRY },
+  { "^src/profile/live/", "^capi/live|^lapi/live|^tools/live|^faults/live" },
   { "^src/profile/base/", "^unit/(safeload|hist|clock_and|clock_close)|^capi/(late|thread|all_threads|is_traced|many_o)"
     .. "|^faults/(threads|files)" },
   { "^src/profile/alloc/", "^unit/(draws|live)|^capi/(alloc|memory)|^lapi/(types|alloc|live)|^accuracy/alloc" },
@@ -90,9 +94,8 @@ local TESTS = {
     .. "|sample|places|safe_points|host_stack_on)|^stack/|^capi/(odd|main_t|vm_m)" },
   { "^src/profile/output/", "^lapi/(d|env|ex|fi|pa|r|sh)|^unit/exchanged|^faults/(clos|file)"
     .. "|^capi/(shared|one_file|all_threads|profile_into|control)" },
-  { "^src/profile/session/", "^unit/(throttle|sample|source|lost|waiting|safe_points|old|stream|vm_gate)"
-    .. "|^unit/lua_stack_while"
-    .. "|^capi/[^hm]|^lapi/(self|fork|exit|results|clocks)" },
+  { "^src/profile/session/", SAMPLES }, { "^src/profile/sample/", SAMPLES }, { "^src/profile/vm/", SAMPLES },
+  { "^src/profile/capture/", SAMPLES },
   { "^src/profile/stream/", "^unit/(stream|source|stacks|chunk|old|lost|definition)"
     .. "|^capi/(compiled|counters|slow|stream|tiny|weights|writer|signal_storm)" },
   { "^src/profile/symbols/", "^unit/(names|symbols|places|load_map|definition|compiled|damaged|stacks)"

@@ -26,15 +26,15 @@
 
 #include "lj_obj.h"
 #include "profile/alloc/lj_alloctype.h"
-#include "profile/api/lj_codump.h"
+#include "profile/control/lj_codump.h"
 #include "profile/api/lj_env.h"
-#include "profile/api/lj_live.h"
+#include "profile/live/lj_live.h"
 #include "profile/api/lj_luaopts.h"
 #include "profile/api/lj_memprof.h"
-#include "profile/api/lj_options.h"
-#include "profile/api/lj_report.h"
-#include "profile/api/lj_timed.h"
-#include "profile/api/lj_sysprof.h"
+#include "profile/start/lj_options.h"
+#include "profile/start/lj_report.h"
+#include "profile/control/lj_timed.h"
+#include "profile/start/lj_sysprof.h"
 #include "profile/base/lj_seccomp.h"
 
 /* Registry key for the path of the last profile. */

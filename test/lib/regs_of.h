@@ -5,7 +5,7 @@
 #ifndef REGS_OF_H
 #define REGS_OF_H
 
-#include "profile/event/lj_walkregs.h"
+#include "profile/capture/lj_walkregs.h"
 
 /* The result is valid until this thread's next call. */
 static inline const WalkRegs *regs_of(const ucontext_t *uc)

@@ -14,7 +14,7 @@
 #include "lj_obj.h"
 #include "lj_dispatch.h"
 #include "lj_vm.h"
-#include "profile/session/lj_safepoint.h"
+#include "profile/vm/lj_safepoint.h"
 #include "check.h"
 #include "signal_cost.h"
 

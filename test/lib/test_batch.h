@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "profile/format/lj_batch.h"
+#include "profile/capture/lj_batch.h"
 
 static uint64_t batch_mem[BATCH_SIZE / sizeof(uint64_t)];
 static Batch batch = { .mem = batch_mem, .size = BATCH_SIZE };

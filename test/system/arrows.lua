@@ -1,20 +1,9 @@
--- The folders of src/profile are floors. A file includes and calls files of its own
--- folder and of lower floors only. No files include or call each other in a circle. A
+-- The folders of src/profile are rooms on floors (CONTRIBUTING.md). A file includes and calls files of its own
+-- room and of lower floors only. No files include or call each other in a circle. A
 -- header declares its own file's functions only. LuaJIT's edits include one header.
 
 local SOURCE, BUILD = os.getenv("SYSPROF_SOURCE"), os.getenv("SYSPROF_BUILD")
 
--- From the ground up; the folders of one floor know nothing of each other.
-local FLOORS = {
-  { "base" }, { "format" }, { "event" }, { "clock", "host", "live", "output", "symbols", "wait" }, { "alloc" },
-  { "coroutine", "lua", "stream" }, { "session" }, { "control" }, { "api" },
-}
--- `base = format`: one floor. Its two folders may use each other's headers.
-local floor_of = {}
-for height, folders in ipairs(FLOORS) do
-  for _, folder in ipairs(folders) do floor_of[folder] = math.max(height, 2) end
-end
-local TOP = #FLOORS + 1 -- Floor of files beside the folders.
 
 -- -- Reading ------------------------------------------------------------------
 
@@ -32,6 +21,21 @@ local function text_of(path)
   file:close()
   return text
 end
+
+-- Floor of each room, and the floor of files beside the rooms, by the table of CONTRIBUTING.md.
+local function read_floors()
+  local section = text_of(SOURCE .. "/CONTRIBUTING.md"):match("\n### Rooms of the profiler\n(.-)\n##")
+  local floors, top = {}, 0
+  for floor, room in (section or ""):gmatch("\n| (%d+) | `(%l+)` |") do
+    assert(not floors[room] and tonumber(floor) >= top, "CONTRIBUTING.md: room " .. room .. " stands twice or too late")
+    top = tonumber(floor)
+    floors[room] = top
+  end
+  assert(floors.base == 1 and top > 1, "CONTRIBUTING.md has no table of rooms from the ground up")
+  return floors, top + 1
+end
+
+local floor_of, TOP = read_floors()
 
 local function without_comments(text)
   return (text:gsub("/%*.-%*/", " "))
@@ -83,7 +87,6 @@ local function runs_down(from, to)
   if not b then return not a end
   if a == b then return true end
   if not floor_of[b] then return false end
-  if (a == "base" or a == "format") and (b == "base" or b == "format") then return true end
   return floor_of[b] < (a and floor_of[a] or TOP)
 end
 

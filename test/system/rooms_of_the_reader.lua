@@ -1,4 +1,4 @@
--- The reader's modules stand in rooms. doc/design.md has their order in one line. A
+-- The reader's modules stand in rooms. CONTRIBUTING.md has their floors in a table. A
 -- module requires modules of its own room and of lower rooms only, never in a circle. A
 -- file beside the rooms only forwards a documented name.
 
@@ -18,16 +18,12 @@ local function read(path)
   return s
 end
 
--- Floor by room. Rooms between two "<" share a floor.
+-- Floor by room.
 local function read_floors()
-  local section = read(source .. "/doc/design.md"):match("\n## Modules of the reader\n(.-)\n## ")
-  local line = assert(section and section:match("\n    (%l+[%l, ]*<[%l, <]+)\n"),
-		      "doc/design.md has no line with the order of the rooms")
-  local floors, floor = {}, 0
-  for rooms in (line .. " <"):gmatch("(.-)%s*<%s*") do
-    floor = floor + 1
-    for room in rooms:gmatch("%l+") do floors[room] = floor end
-  end
+  local section = read(source .. "/CONTRIBUTING.md"):match("\n### Rooms of the reader\n(.-)\n##")
+  local floors = {}
+  for floor, room in (section or ""):gmatch("\n| (%d+) | `(%l+)` |") do floors[room] = tonumber(floor) end
+  assert(next(floors), "CONTRIBUTING.md has no table of the reader's rooms")
   return floors
 end
 
@@ -63,7 +59,7 @@ for _, path in ipairs(list("cd '" .. root .. "' && find . -name '*.lua' | LC_ALL
       fail(path, ": expected one line that forwards to the module '", short, "' of a room")
     end
   elseif not floors[room] then
-    fail(path, ": doc/design.md has no room '", room, "'")
+    fail(path, ": CONTRIBUTING.md has no room '", room, "'")
   else
     edges[room .. "." .. name] = found
     for _, to in ipairs(found) do

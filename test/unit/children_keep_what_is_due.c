@@ -7,10 +7,10 @@
 
 #include "session.h"
 #include "lj_obj.h"
-#include "profile/api/lj_sysprof.h"
+#include "profile/start/lj_sysprof.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/control/lj_ctlslot.h"
-#include "profile/session/lj_safepoint.h"
+#include "profile/vm/lj_safepoint.h"
 
 #define SECONDS 60
 

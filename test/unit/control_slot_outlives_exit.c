@@ -9,7 +9,7 @@
 #include "session.h"
 
 #include "lj_obj.h"
-#include "profile/api/lj_process.h"
+#include "profile/process/lj_process.h"
 #include "profile/control/lj_ctlslot.h"
 
 #define PATTERN "slot.%%p.bin" /* The path "slot.%p.bin": no pattern. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lj_arch.h"
-#include "profile/format/lj_framelist.h"
+#include "profile/capture/lj_framelist.h"
 #include "check.h"
 
 static FrameList fr;

@@ -5,7 +5,7 @@
 */
 
 #include "hand_ticks.h"
-#include "profile/session/lj_handover.h"
+#include "profile/sample/lj_handover.h"
 #include "stream_sums.h"
 
 #define LOST 5

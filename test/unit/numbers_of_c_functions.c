@@ -7,7 +7,7 @@
 #include "lua.h"
 #include "lj_obj.h"
 #include "lj_gc.h"
-#include "profile/format/lj_framelist.h"
+#include "profile/capture/lj_framelist.h"
 #include "profile/symbols/lj_cfunctab.h"
 #include "check.h"
 

@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "hand_ticks.h"
-#include "profile/api/lj_process.h"
+#include "profile/process/lj_process.h"
 #include "profile/session/lj_vmprofile.h"
 
 static Profile *profile;

@@ -15,7 +15,7 @@
 #include "check.h"
 #include "lj_obj.h"
 #include "profile/base/lj_osthread.h"
-#include "profile/session/lj_vmgate.h"
+#include "profile/vm/lj_vmgate.h"
 
 static VmGate gate;
 static VmReader reader, own, second;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "profile/base/lj_osthread.h"
-#include "profile/session/lj_vmtables.h"
+#include "profile/vm/lj_vmtables.h"
 #include "check.h"
 
 #define THREADS 8

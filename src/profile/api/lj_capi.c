@@ -14,13 +14,13 @@
 #include <string.h>
 
 #include "lj_obj.h"
-#include "profile/api/lj_codump.h"
-#include "profile/api/lj_live.h"
+#include "profile/control/lj_codump.h"
+#include "profile/live/lj_live.h"
 #include "profile/api/lj_memprof.h"
-#include "profile/api/lj_options.h"
-#include "profile/api/lj_report.h"
-#include "profile/api/lj_startfile.h"
-#include "profile/api/lj_sysprof.h"
+#include "profile/start/lj_options.h"
+#include "profile/start/lj_report.h"
+#include "profile/start/lj_startfile.h"
+#include "profile/start/lj_sysprof.h"
 #include "profile/base/lj_seccomp.h"
 
 #define PATH_INTERVAL_MS 10 /* Interval of luaM_sysprof_start_path without options. */

@@ -21,14 +21,14 @@
 #include "lua.h"
 #include "lauxlib.h"
 #include "lj_obj.h"
-#include "profile/api/lj_control.h"
+#include "profile/control/lj_control.h"
 #include "profile/api/lj_env.h"
 #include "profile/api/lj_envword.h"
-#include "profile/api/lj_live.h"
+#include "profile/live/lj_live.h"
 #include "profile/api/lj_luaopts.h"
-#include "profile/api/lj_optname.h"
-#include "profile/api/lj_opttable.h"
-#include "profile/api/lj_report.h"
+#include "profile/start/lj_optname.h"
+#include "profile/start/lj_opttable.h"
+#include "profile/start/lj_report.h"
 #include "profile/output/lj_log.h"
 #include "profile/output/lj_outfile.h"
 
@@ -384,14 +384,16 @@ static const char *add_control(lua_State *L, const EnvControl *ec, const char *n
 {
   struct luam_Sysprof_Options opt;
   StreamFileOptions fo;
-  int signo = ec->control ? lj_luaopts_signal(name) : 0;
-  int dumps = ec->coroutines ? lj_luaopts_signal(ec->coroutines) : 0;
+  ControlOptions co = { .number = number, .opt = &opt, .fo = &fo };
+  if (ec->control && *ec->control == '/') co.file = ec->control;
+  if (ec->control) co.signo = lj_luaopts_signal(name);
+  if (ec->coroutines) co.dump_signo = lj_luaopts_signal(ec->coroutines);
   lj_luaopts_read(L, BOTH, &opt, &fo);
-  if (opt.signo && (opt.signo == signo || opt.signo == dumps))
+  if (opt.signo && (opt.signo == co.signo || opt.signo == co.dump_signo))
     return "the clocks use the same signal; choose another one for signal";
-  if (signo && signo == dumps)
+  if (co.signo && co.signo == co.dump_signo)
     return "both use the same signal; choose another one for coroutines";
-  return lj_control_add(L, ec->control, dumps, number, &opt, &fo);
+  return lj_control_add(L, &co);
 }
 
 /* Put the VM under control, and start a profile unless paused is set. */

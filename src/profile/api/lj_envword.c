@@ -10,7 +10,7 @@
 
 #include "lj_obj.h"
 #include "profile/api/lj_envword.h"
-#include "profile/api/lj_opttable.h"
+#include "profile/start/lj_opttable.h"
 #include "profile/base/lj_words.h"
 #include "profile/session/lj_sources.h"
 

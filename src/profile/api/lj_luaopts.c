@@ -16,8 +16,8 @@
 #include "lua.h"
 #include "lauxlib.h"
 #include "profile/api/lj_luaopts.h"
-#include "profile/api/lj_optname.h"
-#include "profile/api/lj_options.h"
+#include "profile/start/lj_optname.h"
+#include "profile/start/lj_options.h"
 
 #define SYSPROF_PATH        "sysprof.bin" /* Default file. */
 #define SYSPROF_INTERVAL_MS 10            /* Default interval. */

@@ -11,7 +11,7 @@
 
 #include "lj_obj.h"
 #include "lmisclib.h"
-#include "profile/api/lj_opttable.h"
+#include "profile/start/lj_opttable.h"
 #include "profile/output/lj_streamfile.h"
 
 /* Read the table at stack index 1. Its strings stay on the stack: the options point to

@@ -14,10 +14,10 @@
 #include "lj_frame.h"
 #include "lj_dispatch.h"
 #include "profile/alloc/lj_allochook.h"
-#include "profile/api/lj_control.h"
-#include "profile/api/lj_live.h"
-#include "profile/api/lj_process.h"
-#include "profile/api/lj_sysprof.h"
+#include "profile/control/lj_control.h"
+#include "profile/live/lj_live.h"
+#include "profile/process/lj_process.h"
+#include "profile/start/lj_sysprof.h"
 #include "profile/api/lj_vmhooks.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osthread.h"
@@ -25,7 +25,7 @@
 #include "profile/host/lj_vmcode.h"
 #include "profile/host/lj_vmstub.h"
 #include "profile/session/lj_registry.h"
-#include "profile/session/lj_safepoint.h"
+#include "profile/vm/lj_safepoint.h"
 
 /* Begin a hook. Returns the running profile of the VM, or NULL. */
 static Profile *vmhook_enter(global_State *g)

@@ -27,7 +27,7 @@
 #include "profile/clock/lj_clock.h"
 #include "profile/control/lj_ctlsig.h"
 #include "profile/control/lj_ctlstack.h"
-#include "profile/session/lj_safepoint.h"
+#include "profile/vm/lj_safepoint.h"
 
 /* Value of a signal to a VM thread: a tag and the number of the slot. */
 #define VALUE_TAG      ((uintptr_t)0x5343 << 48)

@@ -12,7 +12,7 @@
 
 #include "profile/control/lj_ctltypes.h"
 #include "profile/coroutine/lj_cowait.h"
-#include "profile/session/lj_profileopts.h"
+#include "profile/sample/lj_profileopts.h"
 
 /* Options of a VM under control. Not both signo and file are set. None of the first four: time
 ** alone controls, for one profile.

@@ -9,7 +9,7 @@
 #include "lj_obj.h"
 #include "profile/base/lj_osmemory.h"
 #include "profile/control/lj_ctlstack.h"
-#include "profile/event/lj_walkregs.h"
+#include "profile/capture/lj_walkregs.h"
 #include "profile/lua/lj_luawalk.h"
 
 /* What the walk needs. Most of it stays untouched. */

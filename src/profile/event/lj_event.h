@@ -22,7 +22,7 @@
 
 #include "lj_def.h"
 #include "profile/base/lj_ossigmask.h"
-#include "profile/event/lj_walkregs.h"
+#include "profile/capture/lj_walkregs.h"
 #include "profile/format/lj_sysprof_format.h"
 
 #define EVENT_NAME_MAX   48  /* Bytes of a name, with its NUL. */

@@ -14,7 +14,7 @@
 
 #include "lj_def.h"
 #include "profile/base/lj_safeload.h"
-#include "profile/event/lj_walkregs.h"
+#include "profile/capture/lj_walkregs.h"
 
 typedef enum CfiResult {
   CFI_ROOT,      /* This is the outermost frame. */

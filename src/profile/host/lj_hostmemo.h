@@ -24,7 +24,7 @@
 #include "profile/base/lj_steplist.h"
 #include "profile/host/lj_cfi.h"
 #include "profile/host/lj_cframe.h"
-#include "profile/format/lj_framelist.h"
+#include "profile/capture/lj_framelist.h"
 
 #define HOSTMEMO_STEPS 384  /* Steps saved. */
 #define HOSTMEMO_WORDS 1536 /* Words that these load. */

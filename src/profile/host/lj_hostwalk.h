@@ -16,7 +16,7 @@
 #include "lj_obj.h"
 #include "profile/host/lj_cframe.h"
 #include "profile/host/lj_cficache.h"
-#include "profile/format/lj_framelist.h"
+#include "profile/capture/lj_framelist.h"
 #include "profile/host/lj_hostmemo.h"
 #include "profile/host/lj_rowtab.h"
 #include "profile/host/lj_vmcode.h"

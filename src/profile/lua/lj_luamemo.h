@@ -25,7 +25,7 @@
 
 #include "lj_obj.h"
 #include "profile/base/lj_steplist.h"
-#include "profile/format/lj_framelist.h"
+#include "profile/capture/lj_framelist.h"
 #include "profile/lua/lj_luaframe.h"
 #include "profile/symbols/lj_functab.h"
 

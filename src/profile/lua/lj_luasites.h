@@ -15,7 +15,7 @@
 #include "lj_obj.h"
 #include "lj_bc.h"
 #include "profile/base/lj_hash.h"
-#include "profile/format/lj_framelist.h"
+#include "profile/capture/lj_framelist.h"
 #include "profile/symbols/lj_functab.h"
 
 #define LUASITES_BITS  10

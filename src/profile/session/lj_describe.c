@@ -19,7 +19,7 @@
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_procfile.h"
 #include "profile/session/lj_describe.h"
-#include "profile/session/lj_totals.h"
+#include "profile/sample/lj_totals.h"
 
 #define SIGNALS_MAX   128
 #define LIMITS_MAX    512

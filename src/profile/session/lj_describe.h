@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "profile/base/lj_cpuquota.h"
-#include "profile/session/lj_sampler.h"
+#include "profile/sample/lj_sampler.h"
 
 /* Write the facts about a profile, its events, its thread, and the load map. pid: the process
 ** that started it. Returns 0 or the errno of a failed writer.

@@ -6,7 +6,7 @@
 #ifndef _LJ_MEMFACTS_H
 #define _LJ_MEMFACTS_H
 
-#include "profile/session/lj_sampler.h"
+#include "profile/sample/lj_sampler.h"
 
 /* Bring the counters up to now, if the sampler has an open event of the VM. */
 LJ_FUNC void lj_memfacts_look(Sampler *s);

@@ -14,13 +14,13 @@
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/session/lj_describe.h"
-#include "profile/session/lj_eventlist.h"
-#include "profile/session/lj_handover.h"
-#include "profile/session/lj_marks.h"
+#include "profile/sample/lj_eventlist.h"
+#include "profile/sample/lj_handover.h"
+#include "profile/sample/lj_marks.h"
 #include "profile/session/lj_memfacts.h"
-#include "profile/session/lj_sample.h"
+#include "profile/sample/lj_sample.h"
 #include "profile/session/lj_session.h"
-#include "profile/session/lj_totals.h"
+#include "profile/sample/lj_totals.h"
 
 /* The thread's mask is read when the thread has used 1 / TICK_PARTS of a tick's CPU time. A thread
 ** that blocks the signal in the last part still gets the tick.

@@ -10,7 +10,7 @@
 
 #include "profile/base/lj_cpuquota.h"
 #include "profile/base/lj_osstack.h"
-#include "profile/session/lj_samplermem.h"
+#include "profile/sample/lj_samplermem.h"
 
 typedef struct Session {
   Sampler sm;   /* First. Its reader links the sessions of a profile. */

@@ -18,11 +18,11 @@
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/base/lj_seccomp.h"
-#include "profile/session/lj_bgthread.h"
-#include "profile/session/lj_eventlist.h"
-#include "profile/session/lj_handover.h"
+#include "profile/base/lj_bgthread.h"
+#include "profile/sample/lj_eventlist.h"
+#include "profile/sample/lj_handover.h"
 #include "profile/session/lj_session.h"
-#include "profile/session/lj_vmdoor.h"
+#include "profile/sample/lj_vmdoor.h"
 #include "profile/session/lj_vmprofile.h"
 
 #define MASKS_MAX 64 /* Signal masks that a scan reads, about. */

@@ -14,7 +14,7 @@
 #include "lj_obj.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/session/lj_session.h"
-#include "profile/session/lj_totals.h"
+#include "profile/sample/lj_totals.h"
 
 /* Totals and options of a profile. */
 typedef struct ProfileTotals {

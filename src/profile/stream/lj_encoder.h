@@ -9,7 +9,7 @@
 #ifndef _LJ_ENCODER_H
 #define _LJ_ENCODER_H
 
-#include "profile/format/lj_batch.h"
+#include "profile/capture/lj_batch.h"
 #include "profile/stream/lj_stream.h"
 
 /* Append the batch to the stream, and empty it. */

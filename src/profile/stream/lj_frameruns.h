@@ -9,7 +9,7 @@
 #ifndef _LJ_FRAMERUNS_H
 #define _LJ_FRAMERUNS_H
 
-#include "profile/format/lj_framelist.h"
+#include "profile/capture/lj_framelist.h"
 
 /* The encoder does not look for runs in shorter stacks. */
 #define FRAMERUNS_MIN 48

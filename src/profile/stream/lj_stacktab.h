@@ -9,7 +9,7 @@
 #ifndef _LJ_STACKTAB_H
 #define _LJ_STACKTAB_H
 
-#include "profile/format/lj_framelist.h"
+#include "profile/capture/lj_framelist.h"
 #include "profile/symbols/lj_symtab.h"
 #include "profile/format/lj_wbuf.h"
 

@@ -9,8 +9,8 @@
 #define _LJ_STREAM_H
 
 #include "profile/event/lj_event.h"
-#include "profile/format/lj_batch.h"
-#include "profile/format/lj_framelist.h"
+#include "profile/capture/lj_batch.h"
+#include "profile/capture/lj_framelist.h"
 #include "profile/stream/lj_stacktab.h"
 #include "profile/symbols/lj_symtab.h"
 #include "profile/format/lj_wbuf.h"

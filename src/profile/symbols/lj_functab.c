@@ -10,7 +10,7 @@
 
 #include "lj_obj.h"
 #include "profile/base/lj_hash.h"
-#include "profile/format/lj_framelist.h"
+#include "profile/capture/lj_framelist.h"
 #include "profile/symbols/lj_functab.h"
 
 #define INDEX_BITS (FUNCTAB_BITS + 1) /* Of the hash table. */

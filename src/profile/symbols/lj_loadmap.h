@@ -15,7 +15,7 @@
 
 #include "lj_def.h"
 #include "profile/base/lj_safeload.h"
-#include "profile/format/lj_framelist.h"
+#include "profile/capture/lj_framelist.h"
 #include "profile/format/lj_wbuf.h"
 #include "profile/symbols/lj_elfobj.h"
 

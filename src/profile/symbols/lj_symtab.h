@@ -10,8 +10,8 @@
 #define _LJ_SYMTAB_H
 
 #include "lj_obj.h"
-#include "profile/format/lj_batch.h"
-#include "profile/format/lj_framelist.h"
+#include "profile/capture/lj_batch.h"
+#include "profile/capture/lj_framelist.h"
 #include "profile/format/lj_wbuf.h"
 #include "profile/symbols/lj_functab.h"
 #include "profile/symbols/lj_loadmap.h"

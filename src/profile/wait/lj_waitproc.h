@@ -7,7 +7,7 @@
 #define _LJ_WAITPROC_H
 
 #include "lj_def.h"
-#include "profile/event/lj_walkregs.h"
+#include "profile/capture/lj_walkregs.h"
 
 /* Figures of /proc/TID/schedstat (Documentation/scheduler/sched-stats.rst). */
 typedef struct WaitSched {
