@@ -47,8 +47,8 @@ static void put(const char *text)
 static int polls(Control *c)
 {
   int n = 0;
-  c->pending = 0;
-  while (n < 12 && c->pending == 0) {
+  c->sig.pending = 0;
+  while (n < 12 && c->sig.pending == 0) {
     lj_ctlfile_poll(c);
     n++;
   }
@@ -71,19 +71,19 @@ static void commands(Control *c)
     int before = wakes;
     put(file[i].text);
     CHECK_EQ(polls(c), 2); /* Two find the same state. */
-    CHECK_EQ(c->pending, file[i].pending);
+    CHECK_EQ(c->sig.pending, file[i].pending);
     CHECK_EQ(wakes, before + 1);
     CHECK_EQ(polls(c), 12);
   }
   /* A command replaces no end, and no dump of the coroutines. */
-  c->pending = CONTROL_DUMP | CONTROL_STOP | CONTROL_COROUTINES | CONTROL_OVER;
+  c->sig.pending = CONTROL_DUMP | CONTROL_STOP | CONTROL_COROUTINES | CONTROL_OVER;
   put("start");
   lj_ctlfile_poll(c);
   lj_ctlfile_poll(c);
-  CHECK_EQ(c->pending, CONTROL_START | CONTROL_COROUTINES | CONTROL_OVER);
+  CHECK_EQ(c->sig.pending, CONTROL_START | CONTROL_COROUTINES | CONTROL_OVER);
   put("");
   CHECK_EQ(polls(c), 11);
-  CHECK_EQ(c->pending, CONTROL_TOGGLE);
+  CHECK_EQ(c->sig.pending, CONTROL_TOGGLE);
   put("unknown");
   CHECK_EQ(polls(c), 12);
   put("starts");
@@ -110,9 +110,9 @@ static void together(Control *c)
   for (i = 0; i < sizeof(step) / sizeof(step[0]); i++) {
     put(step[i].text);
     lj_ctlfile_poll(c);
-    c->pending = step[i].before;
+    c->sig.pending = step[i].before;
     lj_ctlfile_poll(c);
-    CHECK_EQ(c->pending, step[i].after);
+    CHECK_EQ(c->sig.pending, step[i].after);
   }
 }
 
@@ -124,8 +124,8 @@ static void wake_ups(Control *c)
   before = wakes;
   for (i = 0; i < 5; i++) lj_ctlfile_poll(c); /* The thread has not asked. */
   CHECK_EQ(wakes, before + 5);
-  c->asked = 1;
-  c->waited = 0;
+  c->sig.asked = 1;
+  c->poll.waited = 0;
   before = wakes;
   for (i = 0; i < 20; i++) lj_ctlfile_poll(c);
   CHECK_EQ(wakes, before + 1);
@@ -139,13 +139,13 @@ static void wake_ups(Control *c)
   for (i = 0; i < 10 * 5120; i++) lj_ctlfile_poll(c);
   CHECK_EQ(wakes, before + 10);
   before = wakes - 2;
-  c->pending = 0;
+  c->sig.pending = 0;
   for (i = 0; i < 200; i++) lj_ctlfile_poll(c);
   CHECK_EQ(wakes, before + 2);
   /* Not a handler of the program, and not a default action, which may end it. */
   before = wakes;
-  c->pending = CONTROL_START;
-  c->asked = 0;
+  c->sig.pending = CONTROL_START;
+  c->sig.asked = 0;
   REQUIRE(signal(SIGUSR2, programs_handler) != SIG_ERR);
   for (i = 0; i < 10; i++) lj_ctlfile_poll(c);
   REQUIRE(signal(SIGUSR2, SIG_DFL) == programs_handler);
@@ -155,7 +155,7 @@ static void wake_ups(Control *c)
   REQUIRE(lj_ossignal_install(SIGUSR2, handler) == 0);
   lj_ctlfile_poll(c);
   CHECK_EQ(wakes, before + 1);
-  c->pending = 0;
+  c->sig.pending = 0;
 }
 
 static void refusals(Control *c)
@@ -203,9 +203,9 @@ int main(void)
   close(fd);
   unlink("control");
   REQUIRE(lj_ossignal_install(SIGUSR2, handler) == 0); /* As the control's own. */
-  c->file = "control";
-  c->tid = lj_osthread_self();
-  c->signo = SIGUSR2;
+  c->way.file = "control";
+  c->sig.tid = lj_osthread_self();
+  c->sig.signo = SIGUSR2;
   CHECK(!lj_ctlfile_begin(c));
   commands(c);
   together(c);

@@ -39,8 +39,8 @@
 static void say(const Control *c, const char *what, const char *errmsg)
 {
   /* The next stop returns it, or the client of live control gets it. */
-  if ((c->is_once || c->is_live) && !c->fo.told) return;
-  lj_say(": %s of run %d of VM %d: %s", what, c->runs, c->number, errmsg);
+  if ((c->way.is_once || c->way.is_live) && !c->way.fo.told) return;
+  lj_say(": %s of run %d of VM %d: %s", what, c->run.runs, c->way.number, errmsg);
 }
 
 /* -- Profiles ---------------------------------------------------------------- */
@@ -102,19 +102,20 @@ static void say_hints(const Control *c, global_State *g)
 /* text: gets the reason of a failure, which is returned. */
 static const char *run_start(Control *c, lua_State *L, char *text)
 {
-  StreamFileOptions fo = c->fo;
-  FileNames fn = { c->fo.path, c->number, lj_ctlslot_ischild(c), c->is_once };
+  StreamFileOptions fo = c->way.fo;
+  FileNames fn = { c->way.fo.path, c->way.number, lj_ctlslot_ischild(c), c->way.is_once };
   StartResult r;
   const char *errmsg;
   char *path = (char *)calloc(1, PATH_MAX);
-  if (!path) return fail(text, c->fo.path, strerror(ENOMEM));
-  c->runs++;
+  if (!path) return fail(text, c->way.fo.path, strerror(ENOMEM));
+  c->run.runs++;
   fo.path = path;
-  if (c->opt.mode != LUAM_SYSPROF_DEFAULT && !run_path(&fn, c->runs, "", path, PATH_MAX)) {
+  if (c->way.opt.mode != LUAM_SYSPROF_DEFAULT &&
+      !run_path(&fn, c->run.runs, "", path, PATH_MAX)) {
     free(path);
-    return fail(text, c->fo.path, strerror(ENAMETOOLONG));
+    return fail(text, c->way.fo.path, strerror(ENAMETOOLONG));
   }
-  if (lj_startfile(L, &c->opt, &fo, NULL, &r)) {
+  if (lj_startfile(L, &c->way.opt, &fo, NULL, &r)) {
     free(path);
     say_hints(c, G(L));
     return NULL;
@@ -133,9 +134,9 @@ const char *lj_control_start(lua_State *L)
   Control *c = lj_ctlslot_of(G(L));
   char text[EVENT_ERRMSG_MAX];
   if (!c) return NULL;
-  if (c->fo.delay_s <= 0)
+  if (c->way.fo.delay_s <= 0)
     return run_start(c, L, text) ? strcpy(lj_options_errmsg(), text) : NULL;
-  lj_ctlslot_startin(c, (uint64_t)(c->fo.delay_s * 1e9));
+  lj_ctlslot_startin(c, (uint64_t)(c->way.fo.delay_s * 1e9));
   return NULL;
 }
 
@@ -169,11 +170,11 @@ static void write_dump(const FileNames *fn, int how, int *dumps, const char *tex
 
 static void dump_coroutines(Control *c, lua_State *L)
 {
-  FileNames fn = { c->fo.path, c->number, lj_ctlslot_ischild(c), 0 };
+  FileNames fn = { c->way.fo.path, c->way.number, lj_ctlslot_ischild(c), 0 };
   char *text;
   size_t len;
   lj_codump_text(L, CO_TEXT, &text, &len);
-  write_dump(&fn, c->fo.how, &c->dumps, text, len);
+  write_dump(&fn, c->way.fo.how, &c->run.dumps, text, len);
   free(text);
 }
 
@@ -264,9 +265,9 @@ int lj_control_close(global_State *g)
 /* Keep how a profile has ended, for the next stop. */
 static void serve_ended(Control *c, int status)
 {
-  c->status = status;
-  c->err = errno;
-  c->has_ended = c->is_once || c->is_live;
+  c->run.status = status;
+  c->run.err = errno;
+  c->run.has_ended = c->way.is_once || c->way.is_live;
 }
 
 static void serve_failed(Control *c, const char *what, int status, const char *errmsg)
@@ -290,7 +291,7 @@ int lj_control_serve(lua_State *L)
   char why[EVENT_ERRMSG_MAX];
   uint32_t what;
   if (!c) return 0;
-  relaxed_set(&c->asked, 0);
+  relaxed_set(&c->sig.asked, 0);
   what = lj_ctlslot_take(c);
   if ((what & CONTROL_OVER) && lj_sysprof_isover(g)) what |= CONTROL_STOP;
   if (what & CONTROL_TOGGLE) what |= lj_sysprof_isrunning(g) ? CONTROL_STOP : CONTROL_START;
@@ -299,7 +300,7 @@ int lj_control_serve(lua_State *L)
   if ((what & CONTROL_STOP) && lj_sysprof_isrunning(g)) serve_stop(c, g);
   if ((what & CONTROL_START) && !lj_sysprof_isrunning(g) && run_start(c, L, why))
     serve_failed(c, "start", PROFILE_ERRIO, why);
-  if (c->is_once && !lj_ctlslot_isdue(c) && !lj_sysprof_isrunning(g)) {
+  if (c->way.is_once && !lj_ctlslot_isdue(c) && !lj_sysprof_isrunning(g)) {
     lj_ctlslot_settime(c, 0);
     lj_process_setthread();
   }

@@ -78,12 +78,12 @@ const char *lj_ctlfile_begin(Control *c)
   struct stat st;
   const char *problem;
   int fd;
-  file_stat(c->file, &c->done, &st);
-  c->now = c->done;
-  c->polls = c->wait = c->waited = 0;
-  if (!c->done.exists) return NULL;
+  file_stat(c->way.file, &c->poll.done, &st);
+  c->poll.now = c->poll.done;
+  c->poll.polls = c->poll.wait = c->poll.waited = 0;
+  if (!c->poll.done.exists) return NULL;
   if ((problem = file_problem(&st)) != NULL) return problem;
-  fd = file_open(c->file, &problem);
+  fd = file_open(c->way.file, &problem);
   if (fd >= 0) close(fd);
   return fd >= 0 ? NULL : problem;
 }
@@ -126,25 +126,27 @@ static uint32_t word_command(const char *word)
 static void file_obey(Control *c)
 {
   char word[WORD_MAX];
-  const char *problem = file_read(c->file, word);
+  const char *problem = file_read(c->way.file, word);
   uint32_t command = 0;
   if (!problem && (command = word_command(word)) == 0)
     problem = "the first word is unknown; expected start, stop, dump, toggle or coroutines";
   if (problem) {
     if (logged++ < LOGGED_MAX)
-      lj_say(": control file '%s': %s; the file is ignored", c->file, problem);
+      lj_say(": control file '%s': %s; the file is ignored", c->way.file, problem);
     return;
   }
-  if (command == CONTROL_TOGGLE) __atomic_fetch_xor(&c->pending, command, __ATOMIC_RELAXED);
+  if (command == CONTROL_TOGGLE)
+    __atomic_fetch_xor(&c->sig.pending, command, __ATOMIC_RELAXED);
   else if (command == CONTROL_DUMP || command == CONTROL_COROUTINES)
-    __atomic_fetch_or(&c->pending, command, __ATOMIC_RELAXED);
+    __atomic_fetch_or(&c->sig.pending, command, __ATOMIC_RELAXED);
   else { /* A later command replaces an earlier one. */
-    __atomic_fetch_and(&c->pending, CONTROL_COROUTINES | CONTROL_OVER, __ATOMIC_RELAXED);
-    __atomic_fetch_or(&c->pending, command, __ATOMIC_RELAXED);
+    __atomic_fetch_and(&c->sig.pending, CONTROL_COROUTINES | CONTROL_OVER,
+		       __ATOMIC_RELAXED);
+    __atomic_fetch_or(&c->sig.pending, command, __ATOMIC_RELAXED);
   }
-  relaxed_set(&c->asked, 0);
-  c->wait = WAKE_POLLS;
-  c->waited = 0;
+  relaxed_set(&c->sig.asked, 0);
+  c->poll.wait = WAKE_POLLS;
+  c->poll.waited = 0;
   lj_ctlsig_trywake(c);
 }
 
@@ -153,11 +155,11 @@ static void file_obey(Control *c)
 */
 static void wake_again(Control *c)
 {
-  if (!relaxed_get(&c->pending)) return;
-  c->waited++;
-  if (relaxed_get(&c->asked) && c->waited < c->wait) return;
-  if (c->waited >= c->wait && c->wait < WAKE_POLLS_MAX) c->wait *= 2;
-  c->waited = 0;
+  if (!relaxed_get(&c->sig.pending)) return;
+  c->poll.waited++;
+  if (relaxed_get(&c->sig.asked) && c->poll.waited < c->poll.wait) return;
+  if (c->poll.waited >= c->poll.wait && c->poll.wait < WAKE_POLLS_MAX) c->poll.wait *= 2;
+  c->poll.waited = 0;
   lj_ctlsig_trywake(c);
 }
 
@@ -166,15 +168,15 @@ void lj_ctlfile_poll(Control *c)
   struct stat st;
   ControlFile now;
   wake_again(c);
-  file_stat(c->file, &now, &st);
-  if (!is_same(&now, &c->now)) {
-    c->now = now;
-    c->polls = 0;
+  file_stat(c->way.file, &now, &st);
+  if (!is_same(&now, &c->poll.now)) {
+    c->poll.now = now;
+    c->poll.polls = 0;
     return;
   }
-  if (is_same(&now, &c->done) ||
-      ++c->polls < (now.exists && now.size == 0 ? EMPTY_POLLS : 1))
+  if (is_same(&now, &c->poll.done) ||
+      ++c->poll.polls < (now.exists && now.size == 0 ? EMPTY_POLLS : 1))
     return;
-  c->done = now;
+  c->poll.done = now;
   if (now.exists) file_obey(c);
 }

@@ -50,12 +50,12 @@ static struct {
 static int vm_ishere(Control *c, const global_State *g, uintptr_t sp)
 {
   uintptr_t L, cf;
-  lj_safeload_reset(&c->peek);
-  if (!lj_safeload_word(&c->peek, (uintptr_t)&g->cur_L, &L)) return 0;
+  lj_safeload_reset(c->sig.peek);
+  if (!lj_safeload_word(c->sig.peek, (uintptr_t)&g->cur_L, &L)) return 0;
   if (!L) return 1;
-  if (!lj_safeload_word(&c->peek, L + offsetof(lua_State, cframe), &cf)) return 0;
+  if (!lj_safeload_word(c->sig.peek, L + offsetof(lua_State, cframe), &cf)) return 0;
   cf = (uintptr_t)cframe_raw((void *)cf);
-  return !cf || cf - sp < c->stack_hi - sp;
+  return !cf || cf - sp < c->sig.stack_hi - sp;
 }
 
 /* Ask for the safe point on the VM thread, and take its stack if the background thread wants it. */
@@ -63,16 +63,16 @@ static void slot_ask(Control *c, const ucontext_t *uc)
 {
   CtlStack *cs;
   global_State *g;
-  __atomic_add_fetch(&c->users, 1, __ATOMIC_SEQ_CST);
-  g = __atomic_load_n(&c->g, __ATOMIC_SEQ_CST);
-  if (g && relaxed_get(&c->pending) &&
+  __atomic_add_fetch(&c->sig.users, 1, __ATOMIC_SEQ_CST);
+  g = __atomic_load_n(&c->sig.g, __ATOMIC_SEQ_CST);
+  if (g && relaxed_get(&c->sig.pending) &&
       vm_ishere(c, g, (uintptr_t)uc->uc_mcontext.gregs[REG_RSP])) {
-    relaxed_set(&c->asked, 1);
+    relaxed_set(&c->sig.asked, 1);
     lj_safepoint_request(g, SAFEPOINT_CONTROL);
-    cs = __atomic_exchange_n(&c->offer, NULL, __ATOMIC_ACQUIRE);
+    cs = __atomic_exchange_n(&c->sig.offer, NULL, __ATOMIC_ACQUIRE);
     if (cs) lj_ctlstack_take(cs, g, uc);
   }
-  __atomic_sub_fetch(&c->users, 1, __ATOMIC_SEQ_CST);
+  __atomic_sub_fetch(&c->sig.users, 1, __ATOMIC_SEQ_CST);
 }
 
 uintptr_t lj_ctlsig_value(const Control *c)
@@ -83,7 +83,7 @@ uintptr_t lj_ctlsig_value(const Control *c)
 /* Make the VM thread look at its pending requests. */
 static void vm_wake(const Control *c)
 {
-  lj_ossignal_send(getpid(), relaxed_get(&c->tid), relaxed_get(&c->signo),
+  lj_ossignal_send(getpid(), relaxed_get(&c->sig.tid), relaxed_get(&c->sig.signo),
 		   lj_ctlsig_value(c));
 }
 
@@ -96,20 +96,20 @@ static void control_signal(int signo, siginfo_t *info, void *uc)
 		(value & VALUE_TAG_MASK) == VALUE_TAG;
   for (i = 0; i < CONTROLS_MAX; i++) {
     Control *c = &lj_ctlsig_slots[i];
-    int dumps = relaxed_get(&c->dump_signo) == signo;
-    if (!__atomic_load_n(&c->g, __ATOMIC_ACQUIRE) || relaxed_get(&c->is_over) ||
-	(relaxed_get(&c->signo) != signo && !dumps))
+    int dumps = relaxed_get(&c->sig.dump_signo) == signo;
+    if (!__atomic_load_n(&c->sig.g, __ATOMIC_ACQUIRE) || relaxed_get(&c->sig.is_over) ||
+	(relaxed_get(&c->sig.signo) != signo && !dumps))
       continue;
     if (is_told) {
       if ((value & ~VALUE_TAG_MASK) != (uintptr_t)i) continue;
     } else if (dumps) {
-      __atomic_fetch_or(&c->pending, CONTROL_COROUTINES, __ATOMIC_RELAXED);
-    } else if (!relaxed_get(&c->is_toggled)) {
+      __atomic_fetch_or(&c->sig.pending, CONTROL_COROUTINES, __ATOMIC_RELAXED);
+    } else if (!relaxed_get(&c->sig.is_toggled)) {
       continue; /* A signal from another sender. */
     } else {
-      __atomic_fetch_xor(&c->pending, CONTROL_TOGGLE, __ATOMIC_RELAXED);
+      __atomic_fetch_xor(&c->sig.pending, CONTROL_TOGGLE, __ATOMIC_RELAXED);
     }
-    if (relaxed_get(&c->tid) == tid) slot_ask(c, (ucontext_t *)uc);
+    if (relaxed_get(&c->sig.tid) == tid) slot_ask(c, (ucontext_t *)uc);
     else if (!is_told) vm_wake(c);
   }
   errno = saved_errno;
@@ -118,12 +118,12 @@ static void control_signal(int signo, siginfo_t *info, void *uc)
 /* The program may have installed a handler of its own since. */
 int lj_ctlsig_isblocked(const Control *c)
 {
-  int signo = relaxed_get(&c->signo);
+  int signo = relaxed_get(&c->sig.signo);
   struct sigaction now;
-  if (relaxed_get(&c->is_small)) return 1;
+  if (relaxed_get(&c->sig.is_small)) return 1;
   if (lj_ossignal_ishandler(signo, control_signal, &now) == 0 && !lj_ossignal_isours(&now))
     return 1;
-  return lj_ossigmask_blocked(relaxed_get(&c->tid), signo) != SIGBLOCKED_NOT;
+  return lj_ossigmask_blocked(relaxed_get(&c->sig.tid), signo) != SIGBLOCKED_NOT;
 }
 
 void lj_ctlsig_trywake(const Control *c)
@@ -160,7 +160,7 @@ void lj_ctlsig_restore(int signo)
   if (!signals[signo].installed) return;
   for (i = 0; i < CONTROLS_MAX; i++) {
     const Control *c = &lj_ctlsig_slots[i];
-    if (c->g && (c->signo == signo || c->dump_signo == signo)) return;
+    if (c->sig.g && (c->sig.signo == signo || c->sig.dump_signo == signo)) return;
   }
   is_ours = lj_ossignal_ishandler(signo, control_signal, &now);
   if (is_ours < 0) return;

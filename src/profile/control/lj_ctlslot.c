@@ -17,6 +17,7 @@
 #include "lj_obj.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_oslock.h"
+#include "profile/base/lj_osmemory.h"
 #include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_osstack.h"
 #include "profile/base/lj_osthread.h"
@@ -40,7 +41,7 @@ Control *lj_ctlslot_of(const global_State *g)
   int i;
   if (!relaxed_get(&slots_used)) return NULL;
   for (i = 0; i < CONTROLS_MAX; i++)
-    if (relaxed_get(&lj_ctlsig_slots[i].g) == g) return &lj_ctlsig_slots[i];
+    if (relaxed_get(&lj_ctlsig_slots[i].sig.g) == g) return &lj_ctlsig_slots[i];
   return NULL;
 }
 
@@ -51,20 +52,20 @@ static void slot_setthread(Control *c)
 {
   uintptr_t lo, hi;
   lj_osthread_stack(&lo, &hi);
-  relaxed_set(&c->stack_lo, lo);
-  relaxed_set(&c->stack_hi, hi);
-  relaxed_set(&c->is_small, hi != lo && hi - lo < lj_osstack_leastofvm());
-  relaxed_set(&c->tid, lj_osthread_self());
+  relaxed_set(&c->sig.stack_lo, lo);
+  relaxed_set(&c->sig.stack_hi, hi);
+  relaxed_set(&c->sig.is_small, hi != lo && hi - lo < lj_osstack_leastofvm());
+  relaxed_set(&c->sig.tid, lj_osthread_self());
 }
 
 static void slot_free(Control *c)
 {
-  free((char *)c->pattern);
-  free((char *)c->file);
-  free((char *)c->fo.path);
-  free((char *)c->opt.clocks);
-  relaxed_set(&c->file, NULL);
-  c->pattern = c->fo.path = c->opt.clocks = NULL;
+  free((char *)c->way.pattern);
+  free((char *)c->way.file);
+  free((char *)c->way.fo.path);
+  free((char *)c->way.opt.clocks);
+  relaxed_set(&c->way.file, NULL);
+  c->way.pattern = c->way.fo.path = c->way.opt.clocks = NULL;
 }
 
 /* Name the control file of this process and record its state. Returns NULL, or the reason
@@ -72,7 +73,7 @@ static void slot_free(Control *c)
 */
 static const char *slot_findfile(Control *c)
 {
-  if (lj_outfile_name((char *)c->file, PATH_MAX, c->pattern, c->number, 1) <= 0)
+  if (lj_outfile_name((char *)c->way.file, PATH_MAX, c->way.pattern, c->way.number, 1) <= 0)
     return strerror(ENAMETOOLONG);
   return lj_ctlfile_begin(c);
 }
@@ -80,40 +81,40 @@ static const char *slot_findfile(Control *c)
 /* Does the background thread look after the slot? */
 static int slot_haspoll(const Control *c)
 {
-  return !relaxed_get(&c->is_over) &&
-	 (c->file != NULL || c->dump_signo != 0 || c->has_time || c->watchers);
+  return !relaxed_get(&c->sig.is_over) && (c->way.file != NULL || c->sig.dump_signo != 0 ||
+					   c->poll.has_time || c->poll.watchers);
 }
 
 /* May clients record the VM? */
 static int slot_haslive(const Control *c)
 {
-  return c->is_live && !relaxed_get(&c->is_over);
+  return c->way.is_live && !relaxed_get(&c->sig.is_over);
 }
 
 /* End the offer of a stack. A handler that has taken it may never return: then it is lost. */
 static void slot_withdraw(Control *c)
 {
-  CtlStack *cs = c->late;
-  if (cs && (__atomic_exchange_n(&c->offer, NULL, __ATOMIC_ACQ_REL) == cs ||
+  CtlStack *cs = c->poll.late;
+  if (cs && (__atomic_exchange_n(&c->sig.offer, NULL, __ATOMIC_ACQ_REL) == cs ||
 	     lj_ctlstack_isdone(cs)))
     lj_ctlstack_free(cs);
-  c->late = NULL;
-  c->late_ms = 0;
+  c->poll.late = NULL;
+  c->poll.late_ms = 0;
 }
 
 /* Free a slot, so that lj_ctlslot_add may fill it again. Under the lock. */
 static void slot_end(Control *c)
 {
-  int own = relaxed_get(&c->tid) == lj_osthread_self();
+  int own = relaxed_get(&c->sig.tid) == lj_osthread_self();
   if (slot_haspoll(c)) relaxed_add(&slots_polls, -1);
   relaxed_add(&slots_live, -slot_haslive(c));
   relaxed_add(&slots_used, -1);
-  __atomic_store_n(&c->g, NULL, __ATOMIC_SEQ_CST);
-  while (!own && __atomic_load_n(&c->users, __ATOMIC_SEQ_CST) > 0) sched_yield();
+  __atomic_store_n(&c->sig.g, NULL, __ATOMIC_SEQ_CST);
+  while (!own && __atomic_load_n(&c->sig.users, __ATOMIC_SEQ_CST) > 0) sched_yield();
   slot_withdraw(c);
   lj_ctltime_end(c);
-  lj_ctlsig_restore(c->signo);
-  lj_ctlsig_restore(c->dump_signo);
+  lj_ctlsig_restore(c->sig.signo);
+  lj_ctlsig_restore(c->sig.dump_signo);
   slot_free(c);
 }
 
@@ -122,7 +123,7 @@ static const char *slot_choose(Control *c)
 {
   const int *signo = lj_clock_choices;
   for (; *signo; signo++) {
-    relaxed_set(&c->signo, *signo);
+    relaxed_set(&c->sig.signo, *signo);
     if (!lj_ctlsig_install(*signo)) return NULL;
   }
   return "the program has handlers for SIGURG, SIGPROF, SIGVTALRM and SIGSTKFLT; live control, "
@@ -135,35 +136,39 @@ static const char *slot_fill(Control *c, const ControlOptions *co)
   const StreamFileOptions *fo = co->fo;
   const char *errmsg;
   int signo = co->signo ? co->signo : co->dump_signo;
-  relaxed_set(&c->signo, co->file ? 0 : signo);
-  relaxed_set(&c->dump_signo, co->dump_signo);
-  relaxed_set(&c->is_toggled, !co->file && co->signo);
-  c->asked = c->runs = c->dumps = 0; /* Not users: a handler may be about to leave. */
-  relaxed_set(&c->pending, 0);
-  relaxed_set(&c->is_over, 0);
-  c->is_live = co->is_live;
-  c->is_once = !co->file && !signo && !co->is_live;
-  c->has_time = streamfile_istimed(fo);
-  c->watchers = 0;
-  c->has_ended = c->timer_tid = c->refused_polls = 0;
-  c->start_ns = 0;
-  c->number = co->number;
-  c->process = lj_osprocess_id();
-  c->opt = *opt;
-  c->fo = *fo;
-  c->opt.clocks = opt->clocks ? strdup(opt->clocks) : NULL;
-  c->fo.path = fo->path ? strdup(fo->path) : NULL;
-  c->pattern = co->file ? strdup(co->file) : NULL;
-  relaxed_set(&c->file, co->file ? malloc(PATH_MAX) : NULL);
-  if ((opt->clocks && !c->opt.clocks) || (fo->path && !c->fo.path) ||
-      (co->file && !(c->pattern && c->file)))
+  relaxed_set(&c->sig.signo, co->file ? 0 : signo);
+  relaxed_set(&c->sig.dump_signo, co->dump_signo);
+  relaxed_set(&c->sig.is_toggled, !co->file && co->signo);
+  c->sig.asked = c->run.runs = c->run.dumps =
+    0; /* Not users: a handler may be about to leave. */
+  relaxed_set(&c->sig.pending, 0);
+  relaxed_set(&c->sig.is_over, 0);
+  c->way.is_live = co->is_live;
+  c->way.is_once = !co->file && !signo && !co->is_live;
+  c->poll.has_time = streamfile_istimed(fo);
+  c->poll.watchers = 0;
+  c->run.has_ended = c->poll.timer_tid = c->poll.refused_polls = 0;
+  c->poll.start_ns = 0;
+  c->way.number = co->number;
+  c->way.process = lj_osprocess_id();
+  c->way.opt = *opt;
+  c->way.fo = *fo;
+  c->way.opt.clocks = opt->clocks ? strdup(opt->clocks) : NULL;
+  c->way.fo.path = fo->path ? strdup(fo->path) : NULL;
+  c->way.pattern = co->file ? strdup(co->file) : NULL;
+  relaxed_set(&c->way.file, co->file ? malloc(PATH_MAX) : NULL);
+  if ((opt->clocks && !c->way.opt.clocks) || (fo->path && !c->way.fo.path) ||
+      (co->file && !(c->way.pattern && c->way.file)))
     return strerror(ENOMEM);
   if (co->file && (errmsg = slot_findfile(c)) != NULL) return errmsg;
+  if (!c->sig.peek) c->sig.peek = (SafeLoad *)lj_osmemory_new(sizeof(SafeLoad), 0);
+  if (!c->sig.peek) return strerror(ENOMEM);
   slot_setthread(c);
-  if (c->signo) errmsg = lj_ctlsig_install(c->signo);
+  if (c->sig.signo) errmsg = lj_ctlsig_install(c->sig.signo);
   else if ((errmsg = slot_choose(c)) != NULL) return errmsg;
-  if (!errmsg && c->dump_signo && (errmsg = lj_ctlsig_install(c->dump_signo)) != NULL)
-    lj_ctlsig_restore(c->signo);
+  if (!errmsg && c->sig.dump_signo &&
+      (errmsg = lj_ctlsig_install(c->sig.dump_signo)) != NULL)
+    lj_ctlsig_restore(c->sig.signo);
   return errmsg;
 }
 
@@ -172,7 +177,7 @@ const char *lj_ctlslot_add(global_State *g, const ControlOptions *co)
   const char *errmsg = "all control slots are in use; put fewer VMs under control";
   int i;
   lj_oslock_take(&slots_lock);
-  for (i = 0; i < CONTROLS_MAX && lj_ctlsig_slots[i].g; i++)
+  for (i = 0; i < CONTROLS_MAX && lj_ctlsig_slots[i].sig.g; i++)
     ;
   if (i < CONTROLS_MAX) {
     Control *c = &lj_ctlsig_slots[i];
@@ -180,9 +185,9 @@ const char *lj_ctlslot_add(global_State *g, const ControlOptions *co)
       slot_free(c);
     } else {
       relaxed_add(&slots_polls, slot_haspoll(c));
-      relaxed_add(&slots_live, c->is_live);
+      relaxed_add(&slots_live, c->way.is_live);
       relaxed_add(&slots_used, 1);
-      __atomic_store_n(&c->g, g, __ATOMIC_SEQ_CST);
+      __atomic_store_n(&c->sig.g, g, __ATOMIC_SEQ_CST);
     }
   }
   lj_oslock_drop(&slots_lock);
@@ -197,13 +202,14 @@ const char *lj_ctlslot_addlive(global_State *g)
   Control *c;
   lj_oslock_take(&slots_lock);
   c = lj_ctlslot_of(g);
-  if (c && !c->is_live && !c->is_once) {
-    c->is_live = 1;
+  if (c && !c->way.is_live && !c->way.is_once) {
+    c->way.is_live = 1;
     relaxed_add(&slots_live, slot_haslive(c));
   }
   co.number = ++lives;
   lj_oslock_drop(&slots_lock);
-  if (c && c->is_once) return "a profile of this VM waits for its time; let it end first";
+  if (c && c->way.is_once)
+    return "a profile of this VM waits for its time; let it end first";
   return c ? NULL : lj_ctlslot_add(g, &co);
 }
 
@@ -213,12 +219,12 @@ int lj_ctlslot_lives(LiveVm *vms)
   lj_oslock_take(&slots_lock);
   for (i = 0; i < CONTROLS_MAX; i++) {
     const Control *c = &lj_ctlsig_slots[i];
-    if (!c->g || !slot_haslive(c)) continue;
-    vms[n].g = c->g;
-    vms[n].number = c->number;
-    vms[n].thread.tid = relaxed_get(&c->tid);
-    vms[n].thread.stack_lo = relaxed_get(&c->stack_lo);
-    vms[n].thread.stack_hi = relaxed_get(&c->stack_hi);
+    if (!c->sig.g || !slot_haslive(c)) continue;
+    vms[n].g = c->sig.g;
+    vms[n].number = c->way.number;
+    vms[n].thread.tid = relaxed_get(&c->sig.tid);
+    vms[n].thread.stack_lo = relaxed_get(&c->sig.stack_lo);
+    vms[n].thread.stack_hi = relaxed_get(&c->sig.stack_hi);
     n++;
   }
   lj_oslock_drop(&slots_lock);
@@ -233,7 +239,7 @@ int lj_ctlslot_haslive(void)
 static void slot_settime(Control *c, int has_time)
 {
   int had_poll = slot_haspoll(c);
-  c->has_time = has_time;
+  c->poll.has_time = has_time;
   relaxed_add(&slots_polls, slot_haspoll(c) - had_poll);
 }
 
@@ -241,7 +247,7 @@ void lj_ctlslot_settime(Control *c, int has_time)
 {
   lj_oslock_take(&slots_lock);
   slot_settime(c, has_time);
-  if (!has_time && !c->watchers) lj_ctltime_end(c);
+  if (!has_time && !c->poll.watchers) lj_ctltime_end(c);
   lj_oslock_drop(&slots_lock);
 }
 
@@ -250,8 +256,8 @@ void lj_ctlslot_asklive(const global_State *g)
   Control *c;
   lj_oslock_take(&slots_lock);
   c = lj_ctlslot_of(g);
-  if (c) __atomic_fetch_or(&c->pending, CONTROL_LIVE, __ATOMIC_RELAXED);
-  if (c && c->watchers && slot_haspoll(c))
+  if (c) __atomic_fetch_or(&c->sig.pending, CONTROL_LIVE, __ATOMIC_RELAXED);
+  if (c && c->poll.watchers && slot_haspoll(c))
     lj_ctltime_poll(c); /* Not at the next look only. */
   lj_oslock_drop(&slots_lock);
 }
@@ -262,13 +268,13 @@ void lj_ctlslot_watch(const global_State *g, int more)
   int had_poll;
   lj_oslock_take(&slots_lock);
   c = lj_ctlslot_of(g);
-  if (c && c->watchers + more >= 0) {
+  if (c && c->poll.watchers + more >= 0) {
     had_poll = slot_haspoll(c);
-    c->watchers += more;
+    c->poll.watchers += more;
     relaxed_add(&slots_polls, slot_haspoll(c) - had_poll);
-    if (!c->watchers)
-      __atomic_fetch_and(&c->pending, ~(uint32_t)CONTROL_LIVE, __ATOMIC_RELAXED);
-    if (!c->has_time && !c->watchers) lj_ctltime_end(c);
+    if (!c->poll.watchers)
+      __atomic_fetch_and(&c->sig.pending, ~(uint32_t)CONTROL_LIVE, __ATOMIC_RELAXED);
+    if (!c->poll.has_time && !c->poll.watchers) lj_ctltime_end(c);
   }
   lj_oslock_drop(&slots_lock);
 }
@@ -277,13 +283,13 @@ void lj_ctlslot_startin(Control *c, uint64_t delay_ns)
 {
   lj_oslock_take(&slots_lock);
   slot_settime(c, 1);
-  c->start_ns = mono_ns() + delay_ns;
+  c->poll.start_ns = mono_ns() + delay_ns;
   lj_oslock_drop(&slots_lock);
 }
 
 int lj_ctlslot_isdue(const Control *c)
 {
-  return relaxed_get(&c->start_ns) != 0;
+  return relaxed_get(&c->poll.start_ns) != 0;
 }
 
 int lj_ctlslot_cancel(Control *c)
@@ -291,8 +297,9 @@ int lj_ctlslot_cancel(Control *c)
   int was_due;
   lj_oslock_take(&slots_lock);
   was_due = lj_ctlslot_isdue(c);
-  relaxed_set(&c->start_ns, 0);
-  if (was_due) __atomic_fetch_and(&c->pending, ~(uint32_t)CONTROL_START, __ATOMIC_RELAXED);
+  relaxed_set(&c->poll.start_ns, 0);
+  if (was_due)
+    __atomic_fetch_and(&c->sig.pending, ~(uint32_t)CONTROL_START, __ATOMIC_RELAXED);
   lj_oslock_drop(&slots_lock);
   return was_due;
 }
@@ -305,19 +312,19 @@ uint32_t lj_ctlslot_take(Control *c)
   int has_delay = lj_ctlslot_isdue(c);
   uint32_t what;
   if (has_delay) lj_oslock_take(&slots_lock);
-  what = __atomic_exchange_n(&c->pending, 0, __ATOMIC_RELAXED);
+  what = __atomic_exchange_n(&c->sig.pending, 0, __ATOMIC_RELAXED);
   if (has_delay) {
     if (what & (CONTROL_START | CONTROL_STOP | CONTROL_TOGGLE))
-      relaxed_set(&c->start_ns, 0);
+      relaxed_set(&c->poll.start_ns, 0);
     lj_oslock_drop(&slots_lock);
   }
-  return relaxed_get(&c->is_over) ? what & CONTROL_OVER : what;
+  return relaxed_get(&c->sig.is_over) ? what & CONTROL_OVER : what;
 }
 
 void lj_ctlslot_over(global_State *g)
 {
   Control *c = lj_ctlslot_of(g);
-  if (c) __atomic_fetch_or(&c->pending, CONTROL_OVER, __ATOMIC_RELAXED);
+  if (c) __atomic_fetch_or(&c->sig.pending, CONTROL_OVER, __ATOMIC_RELAXED);
 }
 
 void lj_ctlslot_moved(global_State *g)
@@ -342,10 +349,10 @@ void lj_ctlslot_end(void)
   lj_oslock_take(&slots_lock);
   for (i = 0; i < CONTROLS_MAX; i++) {
     Control *c = &lj_ctlsig_slots[i];
-    if (!c->g) continue;
+    if (!c->sig.g) continue;
     relaxed_add(&slots_polls, -slot_haspoll(c));
     relaxed_add(&slots_live, -slot_haslive(c));
-    relaxed_set(&c->is_over, 1);
+    relaxed_set(&c->sig.is_over, 1);
     lj_ctltime_end(c);
   }
   lj_oslock_drop(&slots_lock);
@@ -354,14 +361,14 @@ void lj_ctlslot_end(void)
 /* End all control but that by clients. */
 static void slot_leavelive(Control *c)
 {
-  const char *file = c->file;
+  const char *file = c->way.file;
   relaxed_add(&slots_polls, -slot_haspoll(c));
-  relaxed_set(&c->file, NULL);
+  relaxed_set(&c->way.file, NULL);
   free((char *)file);
-  c->is_toggled = 0;
-  c->dump_signo = 0;
-  c->has_time = 0;
-  c->start_ns = 0;
+  c->sig.is_toggled = 0;
+  c->sig.dump_signo = 0;
+  c->poll.has_time = 0;
+  c->poll.start_ns = 0;
 }
 
 void lj_ctlslot_fork(int forked)
@@ -371,25 +378,25 @@ void lj_ctlslot_fork(int forked)
     Control *c = &lj_ctlsig_slots[i];
     int is_own; /* What controls the VM in this process. */
     int had_poll;
-    if (!c->g) continue;
+    if (!c->sig.g) continue;
     had_poll = slot_haspoll(c);
-    is_own = !c->file || strstr(c->pattern, "%p") != NULL;
-    c->users = c->asked = 0;
-    c->pending &= is_own ? 0 : ~(uint32_t)CONTROL_OVER;
-    c->timer_tid = 0; /* The parent's timer stays with the parent. */
-    c->refused_polls = c->has_ended = 0;
+    is_own = !c->way.file || strstr(c->way.pattern, "%p") != NULL;
+    c->sig.users = c->sig.asked = 0;
+    c->sig.pending &= is_own ? 0 : ~(uint32_t)CONTROL_OVER;
+    c->poll.timer_tid = 0; /* The parent's timer stays with the parent. */
+    c->poll.refused_polls = c->run.has_ended = 0;
     slot_withdraw(c);
-    if (c->watchers) {
-      c->watchers = 0;
+    if (c->poll.watchers) {
+      c->poll.watchers = 0;
       relaxed_add(&slots_polls, slot_haspoll(c) - had_poll);
     }
-    if ((!c->fo.children && !c->is_live) || c->tid != forked) {
+    if ((!c->way.fo.children && !c->way.is_live) || c->sig.tid != forked) {
       slot_end(c);
       continue;
     }
-    c->tid = lj_osthread_self();
-    if (!c->fo.children) slot_leavelive(c);
-    if (c->file && is_own) slot_findfile(c);
+    c->sig.tid = lj_osthread_self();
+    if (!c->way.fo.children) slot_leavelive(c);
+    if (c->way.file && is_own) slot_findfile(c);
   }
 }
 
@@ -400,7 +407,7 @@ int lj_ctlslot_haspoll(void)
 
 int lj_ctlslot_ischild(const Control *c)
 {
-  return c->process != lj_osprocess_id();
+  return c->way.process != lj_osprocess_id();
 }
 
 /* -- Late dumps -------------------------------------------------------------- */
@@ -422,19 +429,19 @@ static void late_place(void *ctx, const char *place, uint32_t n)
 static LateDump *late_new(Control *c)
 {
   LateDump *ld = (LateDump *)calloc(1, sizeof(*ld));
-  if (!ld || (ld->pattern = strdup(c->fo.path)) == NULL) {
+  if (!ld || (ld->pattern = strdup(c->way.fo.path)) == NULL) {
     free(ld);
     return NULL;
   }
-  if (c->late && lj_ctlstack_isdone(c->late)) {
-    ld->stack = c->late;
-    c->late = NULL;
+  if (c->poll.late && lj_ctlstack_isdone(c->poll.late)) {
+    ld->stack = c->poll.late;
+    c->poll.late = NULL;
   }
-  ld->number = c->number;
+  ld->number = c->way.number;
   ld->is_child = lj_ctlslot_ischild(c);
-  ld->how = c->fo.how;
-  ld->dumps = &c->dumps;
-  ld->has_known = lj_cowait_known(c->g, late_place, ld);
+  ld->how = c->way.fo.how;
+  ld->dumps = &c->run.dumps;
+  ld->has_known = lj_cowait_known(c->sig.g, late_place, ld);
   return ld;
 }
 
@@ -453,19 +460,19 @@ static LateDump *slot_late(Control *c)
 {
   int64_t now = mono_ms();
   LateDump *ld;
-  if (!(relaxed_get(&c->pending) & CONTROL_COROUTINES)) {
+  if (!(relaxed_get(&c->sig.pending) & CONTROL_COROUTINES)) {
     slot_withdraw(c);
-  } else if (c->late_ms == 0) {
-    c->late_ms = now + LATE_MS;
-  } else if (c->late_ms > 0 && !c->late && now >= c->late_ms) {
-    c->late_ms = now + LATE_MS;
-    if ((c->late = lj_ctlstack_new()) == NULL) return NULL;
-    __atomic_store_n(&c->offer, c->late, __ATOMIC_RELEASE);
+  } else if (c->poll.late_ms == 0) {
+    c->poll.late_ms = now + LATE_MS;
+  } else if (c->poll.late_ms > 0 && !c->poll.late && now >= c->poll.late_ms) {
+    c->poll.late_ms = now + LATE_MS;
+    if ((c->poll.late = lj_ctlstack_new()) == NULL) return NULL;
+    __atomic_store_n(&c->sig.offer, c->poll.late, __ATOMIC_RELEASE);
     lj_ctlsig_trywake(c);
-  } else if (c->late && (lj_ctlstack_isdone(c->late) || now >= c->late_ms)) {
+  } else if (c->poll.late && (lj_ctlstack_isdone(c->poll.late) || now >= c->poll.late_ms)) {
     ld = late_new(c);
     slot_withdraw(c);
-    c->late_ms = -1;
+    c->poll.late_ms = -1;
     return ld;
   }
   return NULL;
@@ -478,9 +485,9 @@ LateDump *lj_ctlslot_poll(void)
   if (!lj_ctlslot_haspoll() || !lj_oslock_try(&slots_lock)) return NULL;
   for (i = 0; i < CONTROLS_MAX; i++) {
     Control *c = &lj_ctlsig_slots[i];
-    if (!c->g || !slot_haspoll(c)) continue;
-    if (c->file) lj_ctlfile_poll(c);
-    if (c->has_time || c->watchers) lj_ctltime_poll(c);
+    if (!c->sig.g || !slot_haspoll(c)) continue;
+    if (c->way.file) lj_ctlfile_poll(c);
+    if (c->poll.has_time || c->poll.watchers) lj_ctltime_poll(c);
     if (!ld) ld = slot_late(c);
   }
   lj_oslock_drop(&slots_lock);

@@ -14,8 +14,8 @@
 #include "profile/coroutine/lj_cowait.h"
 #include "profile/sample/lj_profileopts.h"
 
-/* Options of a VM under control. Not both signo and file are set. None of the first four: time
-** alone controls, for one profile.
+/* Options of a VM under control. A signal, a file, a client or, without these, the time controls it: the
+** time for one profile.
 */
 typedef struct ControlOptions {
   int is_live;      /* Clients of live control may record the VM. */

@@ -19,8 +19,8 @@
 
 void lj_ctltime_end(Control *c)
 {
-  if (c->timer_tid != 0) timer_delete(c->timer);
-  c->timer_tid = 0;
+  if (c->poll.timer_tid != 0) timer_delete(c->poll.timer);
+  c->poll.timer_tid = 0;
 }
 
 /* Let a timer wake the thread whenever it has run for a while. Returns 0 if the system refuses. */
@@ -28,11 +28,11 @@ static int timer_begin(Control *c, int tid)
 {
   static const struct timespec ts = { 0, WAKE_CPU_NS };
   const struct itimerspec its = { ts, ts };
-  if (lj_ossignal_timer(thread_clock(tid), tid, relaxed_get(&c->signo), lj_ctlsig_value(c),
-			&c->timer) != 0)
+  if (lj_ossignal_timer(thread_clock(tid), tid, relaxed_get(&c->sig.signo),
+			lj_ctlsig_value(c), &c->poll.timer) != 0)
     return 0;
-  c->timer_tid = tid;
-  return timer_settime(c->timer, 0, &its, NULL) == 0;
+  c->poll.timer_tid = tid;
+  return timer_settime(c->poll.timer, 0, &its, NULL) == 0;
 }
 
 /* Wake the thread when it runs. Without a timer, a few times a minute. A thread that blocks the
@@ -40,25 +40,25 @@ static int timer_begin(Control *c, int tid)
 */
 static void wake(Control *c)
 {
-  int tid = relaxed_get(&c->tid);
+  int tid = relaxed_get(&c->sig.tid);
   if (lj_ctlsig_isblocked(c)) {
     lj_ctltime_end(c);
     return;
   }
-  if (c->timer_tid == tid) return;
+  if (c->poll.timer_tid == tid) return;
   lj_ctltime_end(c);
-  if (c->refused_polls == 0 && timer_begin(c, tid)) return;
+  if (c->poll.refused_polls == 0 && timer_begin(c, tid)) return;
   lj_ctltime_end(c);
-  if (c->refused_polls++ % REFUSED_POLLS == 0) lj_ctlsig_trywake(c);
+  if (c->poll.refused_polls++ % REFUSED_POLLS == 0) lj_ctlsig_trywake(c);
 }
 
 void lj_ctltime_poll(Control *c)
 {
-  if (c->start_ns && mono_ns() >= c->start_ns)
-    __atomic_fetch_or(&c->pending, CONTROL_START, __ATOMIC_RELAXED);
-  if (!relaxed_get(&c->pending)) {
+  if (c->poll.start_ns && mono_ns() >= c->poll.start_ns)
+    __atomic_fetch_or(&c->sig.pending, CONTROL_START, __ATOMIC_RELAXED);
+  if (!relaxed_get(&c->sig.pending)) {
     lj_ctltime_end(c);
-    c->refused_polls = 0;
+    c->poll.refused_polls = 0;
   } else {
     wake(c);
   }

@@ -69,7 +69,7 @@ static Control *settle(lua_State *L)
     lj_sysprof_stop(g);
   }
   c = lj_ctlslot_of(g);
-  if (!c || !c->is_once || lj_sysprof_isrunning(g)) return c;
+  if (!c || !c->way.is_once || lj_sysprof_isrunning(g)) return c;
   lj_control_close(g);
   return NULL;
 }
@@ -107,7 +107,7 @@ int lj_timed_start(lua_State *L, const struct luam_Sysprof_Options *opt,
     lj_ctlslot_settime(c, 1);
     return 1;
   }
-  if (c->is_once) lj_control_close(g);
+  if (c->way.is_once) lj_control_close(g);
   return 0;
 }
 
@@ -124,13 +124,13 @@ int lj_timed_stop(lua_State *L, int (*stop)(global_State *g))
   err = errno;
   if (status == PROFILE_ERRRUN && c && !lj_sysprof_isrunning(g)) {
     if (was_due) status = PROFILE_SUCCESS;
-    if (!was_due && c->has_ended) {
-      status = c->status;
-      err = c->err;
+    if (!was_due && c->run.has_ended) {
+      status = c->run.status;
+      err = c->run.err;
     }
   }
-  if (c) c->has_ended = 0;
-  if (c && c->is_once && !lj_sysprof_isrunning(g)) lj_control_close(g);
+  if (c) c->run.has_ended = 0;
+  if (c && c->way.is_once && !lj_sysprof_isrunning(g)) lj_control_close(g);
   errno = err;
   return status;
 }
