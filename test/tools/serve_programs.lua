@@ -207,9 +207,9 @@ end
 do	-- Another client's recording.
   local pid = programs.spawn(("%s record -o other.bin %d 2>other.log"):format(programs.RUN, app))
   t.wait_until("another command records", is_recording)
-  refused("/debug/pprof/profile?seconds=1", 503, "another client records this process already")
   refused("/debug/pprof/profile?seconds=1&event=cpu", 503, "another client records this process already")
-  os.execute("kill -INT " .. pid)
+  os.execute(("(sleep 1; kill -INT %d) &"):format(pid))
+  body_of("/debug/pprof/profile?seconds=1", "application/octet-stream")	-- It begins after that.
   t.wait_until("it ends", function() return not is_recording() end)
 end
 

@@ -17,8 +17,9 @@
 static void wait_for_start(const Control *c)
 {
   time_t deadline = time(NULL) + SECONDS;
-  while (!(relaxed_get(&c->pending) & CONTROL_START) && time(NULL) < deadline) usleep(1000);
-  CHECK(relaxed_get(&c->pending) & CONTROL_START);
+  while (!(relaxed_get(&c->sig.pending) & CONTROL_START) && time(NULL) < deadline)
+    usleep(1000);
+  CHECK(relaxed_get(&c->sig.pending) & CONTROL_START);
 }
 
 static void work_until_start(lua_State *L)
@@ -72,7 +73,7 @@ static void still_waits(lua_State *L)
   session_work(L);
   CHECK(!lj_safepoint_iswanted(G(L)));
   CHECK(lj_ctlslot_isdue(c));
-  CHECK(c->has_time);
+  CHECK(c->poll.has_time);
   session_script(L, "assert(misc.sysprof.stop())");
 }
 

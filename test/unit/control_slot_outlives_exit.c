@@ -48,13 +48,13 @@ static void timed(lua_State *L)
     L, "assert(misc.sysprof.start { mode = 'C', path = 'slot.%p.bin', delay = 1e4 })");
   c = lj_ctlslot_of(G(L));
   REQUIRE(c != NULL);
-  CHECK(c->is_once && !c->is_live && !lj_ctlslot_haslive());
+  CHECK(c->way.is_once && !c->way.is_live && !lj_ctlslot_haslive());
   CHECK(lj_ctlslot_haspoll());
   end_all();
   CHECK(lj_ctlslot_of(G(L)) == c);
-  CHECK(strcmp(c->fo.path, PATTERN) == 0);
+  CHECK(strcmp(c->way.fo.path, PATTERN) == 0);
   CHECK(!lj_ctlslot_haspoll());
-  c->pending = CONTROL_COROUTINES | CONTROL_OVER;
+  c->sig.pending = CONTROL_COROUTINES | CONTROL_OVER;
   CHECK(lj_ctlslot_poll() == NULL);
   CHECK_EQ(lj_ctlslot_take(c), CONTROL_OVER);
   session_script(L, "assert(misc.sysprof.stop())");
@@ -79,16 +79,16 @@ static void live(lua_State *L)
   lj_ctlslot_watch(G(L), 1);
   lj_ctlslot_asklive(G(L));
   lj_ctlslot_watch(G(L), -1);
-  CHECK_EQ(c->pending, CONTROL_LIVE); /* The other client still waits. */
+  CHECK_EQ(c->sig.pending, CONTROL_LIVE); /* The other client still waits. */
   lj_ctlslot_watch(G(L), -1);
-  CHECK_EQ(c->pending, 0);
+  CHECK_EQ(c->sig.pending, 0);
   lj_ctlslot_watch(G(L), 1);
   end_all();
   CHECK(!lj_ctlslot_haspoll() && !lj_ctlslot_haslive());
   CHECK_EQ(nlive(), 0);
   lj_ctlslot_asklive(G(L));
   CHECK_EQ(lj_ctlslot_take(c), 0);
-  CHECK_EQ(c->timer_tid, 0);
+  CHECK_EQ(c->poll.timer_tid, 0);
   lj_ctlslot_watch(G(L), -1);
 }
 

@@ -98,7 +98,7 @@ void lj_vmhooks_close(global_State *g)
     lj_registry_close(g);
     return;
   }
-  lj_sysprof_collect(mainthread(g));
+  lj_sysprof_collectlast(mainthread(g));
   lj_process_lock();
   lj_control_close(g);
   p = lj_registry_of(g);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "lj_obj.h"
+#include "lj_state.h"
 #include "lj_trace.h"
 #include "lj_vm.h"
 #include "profile/start/lj_options.h"
@@ -23,6 +24,7 @@
 #include "profile/base/lj_osthread.h"
 #include "profile/host/lj_hostwalk.h"
 #include "profile/host/lj_rowload.h"
+#include "profile/lua/lj_luamain.h"
 #include "profile/session/lj_registry.h"
 #include "profile/session/lj_sources.h"
 
@@ -233,6 +235,15 @@ void lj_sysprof_collect(lua_State *L)
     if (threshold == LJ_MAX_MEM) g->gc.threshold = threshold; /* It stays stopped. */
   }
   errno = err;
+}
+
+void lj_sysprof_collectlast(lua_State *L)
+{
+  ptrdiff_t top = savestack(L, L->top);
+  TValue *end = lj_luamain_end(L);
+  if (end) L->top = end;
+  lj_sysprof_collect(L);
+  if (end) L->top = restorestack(L, top);
 }
 
 /* -- Stop, dump, move -------------------------------------------------------- */

@@ -40,6 +40,11 @@ LJ_FUNC int lj_sysprof_joinvm(global_State *g);
 */
 LJ_FUNC void lj_sysprof_collect(lua_State *L);
 
+/* The same before lua_close. The local variables of a main chunk that luajit has run keep what they hold:
+** it was live up to the end of the program.
+*/
+LJ_FUNC void lj_sysprof_collectlast(lua_State *L);
+
 /* End the samples of the VM's running profile, and ask the VM to complete it. */
 LJ_FUNC void lj_sysprof_over(global_State *g);
 

@@ -114,26 +114,45 @@ static int info_str(Info *in, NamePart *np)
   return b == 0;
 }
 
+/* The next variable of the debug information. Returns 0 at the end. start: position where it begins, as a
+** sum; len: positions where it lives.
+*/
+static int info_var(Info *in, NamePart *np, BCPos *start, BCPos *len)
+{
+  uint32_t delta, n;
+  int kind = info_byte(in);
+  if (kind <= VARNAME_END) return 0;
+  np->len = 0; /* The VM's own variables have a number, no name. */
+  if (kind >= VARNAME__MAX) {
+    in->p--;
+    if (!info_str(in, np)) return 0;
+  }
+  if (!info_uleb(in, &delta) || !info_uleb(in, &n)) return 0;
+  *start += delta;
+  *len = n;
+  return 1;
+}
+
 /* Name of the local variable in a slot at a position. */
 static int name_local(SafeLoad *pk, const GCproto *pt, BCPos pos, BCReg slot, NamePart *np)
 {
   Info in;
-  BCPos start = 0;
+  BCPos start = 0, len;
   if (!info_init(&in, pk, pt, proto_varinfo(pt))) return 0;
-  for (;;) {
-    uint32_t delta, len;
-    int kind = info_byte(&in);
-    if (kind <= VARNAME_END) return 0;
-    np->len = 0; /* The VM's own variables have a number, no name. */
-    if (kind >= VARNAME__MAX) {
-      in.p--;
-      if (!info_str(&in, np)) return 0;
-    }
-    if (!info_uleb(&in, &delta) || !info_uleb(&in, &len)) return 0;
-    start += delta;
-    if (start > pos) return 0;
+  while (info_var(&in, np, &start, &len) && start <= pos)
     if (pos - start < len && slot-- == 0) return 1;
-  }
+  return 0;
+}
+
+BCReg lj_bcname_nlocal(SafeLoad *pk, const GCproto *pt, BCPos pos)
+{
+  NamePart np;
+  Info in;
+  BCPos start = 0, len;
+  BCReg n = 0;
+  if (!info_init(&in, pk, pt, proto_varinfo(pt))) return 0;
+  while (info_var(&in, &np, &start, &len) && start <= pos) n += pos - start < len;
+  return n;
 }
 
 int lj_bcname_isself(SafeLoad *pk, const GCproto *pt)

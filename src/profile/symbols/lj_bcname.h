@@ -48,6 +48,11 @@ LJ_FUNC int lj_bcname_str(SafeLoad *pk, const GCstr *s, NamePart *np);
 /* Name of the upvalue with an index. */
 LJ_FUNC int lj_bcname_upval(SafeLoad *pk, const GCproto *pt, uint32_t idx, NamePart *np);
 
+/* Number of local variables that live at a position: they are in the first slots. 0 without debug
+** information.
+*/
+LJ_FUNC BCReg lj_bcname_nlocal(SafeLoad *pk, const GCproto *pt, BCPos pos);
+
 /* Path to the value of a slot when the instruction at pos is about to run. */
 LJ_FUNC void lj_bcname_slot(SafeLoad *pk, const GCproto *pt, BCPos pos, BCReg slot,
 			    NamePath *path);

@@ -8,6 +8,7 @@
 local command = require("sysprof.cli.command")
 local endings = require("sysprof.cli.endings")
 local files = require("sysprof.base.files")
+local lastrun = require("sysprof.cli.lastrun")
 local merge_files = require("sysprof.read.mergefiles")
 local outfile = require("sysprof.cli.outfile")
 local reader = require("sysprof.read.reader")
@@ -31,15 +32,30 @@ local verbs = {}
 
 local function add(verb)
   local arguments = verb.arguments or "[options] [FILE...]"
-  local default = arguments:find("[FILE", 1, true) and ("Without FILE, it reads %s.\n"):format(runspecs.OUTPUT) or ""
+  local default = arguments:find("[FILE", 1, true) and ("Without FILE, it reads the last recording from this folder, or %s.\n"):format(runspecs.OUTPUT) or ""
   verb.help = { usage = ("Usage: %s %s %s"):format(PROGRAM, verb.name, arguments),
 		intro = ("\n%s\n%s"):format(verb.intro, default), tail = CODES,
 		example = ("%s %s %s"):format(PROGRAM, verb.name, verb.example) }
   verbs[#verbs + 1] = verb
 end
 
--- Without a file, there is the one of the last run. Returns nil, or what is missing.
-local function default_file(rest)
+-- Adds the profiles of the last recording from this folder, if it is not older than the default file.
+local function add_last(this, rest)
+  local default, paths = files.stat(runspecs.OUTPUT), lastrun.paths()
+  local st = paths[1] and files.stat(paths[1])
+  if not st or st.kind ~= "file" or default and default.mtime > st.mtime then return end
+  if #paths == 1 and files.is_same(paths[1], runspecs.OUTPUT) then return end
+  for _, path in ipairs(paths) do
+    local of_path = files.stat(path)
+    if of_path and of_path.kind == "file" then rest[#rest + 1] = path end
+  end
+  this.say("the last recording from this folder: ", table.concat(rest, " "))
+end
+
+-- Without a file, there is the last recording, or the default file. Returns nil, or what is missing.
+local function default_file(this, rest)
+  if #rest > 0 then return nil end
+  add_last(this, rest)
   if #rest > 0 then return nil end
   rest[1] = runspecs.OUTPUT
   local st = files.stat(runspecs.OUTPUT)
@@ -66,7 +82,7 @@ add {
 	  "FILE \"-\" is standard input; several profiles are added up.",
   example = "--by=line app.bin",
   main = function(this, opt, rest)
-    local missing = default_file(rest)
+    local missing = default_file(this, rest)
     if missing then return this.usage_error(missing) end
     opt.brief, opt.limit = true, opt.limit or LIMIT
     return report.show(this, opt, rest, "top", BY)
@@ -79,7 +95,7 @@ add {
 	  "output is the name of the profile with the ending .html.",
   example = "-o app.html app.bin",
   main = function(this, opt, rest)
-    local missing = default_file(rest)
+    local missing = default_file(this, rest)
     if missing then return this.usage_error(missing) end
     local told = not opt.output
     if told then opt.output = rest[1] == "-" and "-" or renamed(rest[1], endings.of(opt.format or "flamegraph")) end
@@ -97,7 +113,7 @@ add {
   intro = "Writes profiles in the format of the output's ending, or of --format.",
   example = "-o app.pb.gz app.bin",
   main = function(this, opt, rest)
-    local missing = default_file(rest)
+    local missing = default_file(this, rest)
     local format, wrong = endings.format(opt.output or "-", nil, true)
     if not missing and not opt.format and not format then
       missing = wrong or "expected --format=FORMAT, or -o FILE with an ending such as .pb.gz"
@@ -129,8 +145,9 @@ end
 add {
   name = "annotate", line = "show the hot lines of the source",
   arguments = "[options] [FILE...] [SOURCE.lua]",
-  specs = viewspecs.with_ending(viewspecs.without { "annotate", "format", "by", "limit", "diff", "title", "traces",
-						   "lines" }, ".txt"),
+  specs = viewspecs.with_ending(viewspecs.with(viewspecs.without { "annotate", "format", "by", "diff", "title", "traces",
+								  "lines" }, {
+    limit = { help = { "the N lines with most self, and some lines around (0: all);", "default: those with a percent" } } }), ".txt"),
   intro = "Prints the hot lines of all Lua files with some lines around, or the whole file SOURCE.lua.\n" ..
 	  "Shares count C code and the VM's work for the line that called it.",
   example = "app.bin app.lua",
@@ -139,7 +156,7 @@ add {
     if #sources > 1 then
       return this.usage_error(("expected one source file, got '%s' and '%s'"):format(sources[1], sources[2]))
     end
-    local missing = default_file(profiles)
+    local missing = default_file(this, profiles)
     if missing then return this.usage_error(missing) end
     opt.hot, opt.source = true, sources[1]
     return report.show(this, opt, profiles)
@@ -218,7 +235,7 @@ add {
   intro = "Prints the self-report of profiles: events, rates, threads, lost and broken samples, costs.",
   example = "app.bin",
   main = function(this, opt, rest)
-    local missing = default_file(rest)
+    local missing = default_file(this, rest)
     if missing then return this.usage_error(missing) end
     opt.no_rows, opt.format = true, "top"
     return report.show(this, opt, rest, "top")

@@ -23,6 +23,8 @@ local wanted = require("sysprof.cli.wanted")
 
 -- -- The command line ------------------------------------------------------
 
+local PATIENCE_SECONDS = 60	-- That a program may be recorded for somebody else before.
+
 local SPECS = targets.specs(runspecs.of(
   { "output", "format", "event", "clock", "interval", "hz", "duration", "max_size", "period", "all_threads", "gc",
     "backtracer", "force", "jitter", "mode", "weight", "lines", "traces", "no_host", "no_lua", "help", "version" },
@@ -47,7 +49,7 @@ end
 -- Records programs. Returns those that have written a profile, and whether one wrote too much.
 local function record(this, opened, opt)
   local signals, is_long = interrupts.begin(), false
-  local list, good = recording.begin(opened, wanted.request(opt), this.say), {}
+  local list, good = recording.begin(opened, wanted.request(opt), this.say, PATIENCE_SECONDS, signals), {}
   if #list > 0 then
     announce(this, list, opt.duration)
     is_long = recording.follow(list, opt.duration, most_bytes(opt), this.say, signals)

@@ -5,6 +5,7 @@
 local child = require("sysprof.cli.child")
 local command = require("sysprof.cli.command")
 local files = require("sysprof.base.files")
+local lastrun = require("sysprof.cli.lastrun")
 local launch = require("sysprof.cli.launch")
 local limits = require("sysprof.base.limits")
 local merge_files = require("sysprof.read.mergefiles")
@@ -90,6 +91,17 @@ function recorded.remove(paths)
   end
 end
 
+-- Remembers what was recorded, also profiles that children still write.
+local function note(paths, opt)
+  if not opt.in_place then return lastrun.note { opt.output } end
+  local all, known = {}, {}
+  for i, path in ipairs(paths) do all[i], known[path] = path, true end
+  for path in pairs(opt.running or {}) do
+    if not known[path] then all[#all + 1] = path end
+  end
+  lastrun.note(all)
+end
+
 -- Shows profiles as options say. in_place, an option: the profile stands in the output already. aside: whether
 -- the old profile may come back. has_failed: the script ended with an error. Returns the exit status.
 function recorded.show(this, paths, opt, aside, has_failed)
@@ -106,6 +118,7 @@ function recorded.show(this, paths, opt, aside, has_failed)
       this.say("the script ended with an error before the first sample")
       recorded.restore(this, aside, opt)
     else
+      if opt.format == "bin" and opt.output ~= "-" then note(paths, opt) end
       summary.print(this.say, shown_view, paths, opt)
     end
     return opt.format ~= "bin" and shown_view:room_text() and command.INCOMPLETE or command.OK

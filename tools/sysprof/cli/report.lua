@@ -218,7 +218,7 @@ local function contradiction(paths, opt)
     return "--depth=0 leaves nothing"
   elseif opt.by and opt.format ~= "top" then
     return "--by needs --format=top"
-  elseif opt.lines and opt.by and opt.by ~= "line" and opt.by ~= "lua" then
+  elseif opt.lines and opt.by and opt.by ~= "line" and opt.by ~= "lua" and opt.by ~= "lualine" then
     return "--lines means --by=line; remove it or --by=" .. opt.by
   elseif opt.loops and not opt.blocking then
     return "--loop needs --blocking"
@@ -240,6 +240,7 @@ local function prepare(paths, opt, default, by)
   if opt.format == "top" and not (opt.lines or opt.blocking or opt.no_lua) then opt.by = opt.by or by end
   err = contradiction(paths, opt)
   if err then return err, command.USAGE end
+  if opt.by == "lualine" then opt.by, opt.lines = "lua", true end
   ok, err = outfile.check(opt.output, opt.format or "top", opt.force)
   if not ok then return err, command.FAILED end
 end

@@ -50,6 +50,23 @@ local function wrong_script(rest)
   end
 end
 
+-- Options that a script seldom has. Behind it, they are the script's.
+local OURS = { ["-F"] = true }
+for _, spec in ipairs(SPECS) do
+  if spec.start and spec.arg then OURS["--" .. spec.name] = true end
+end
+
+-- Says that the script gets an option which is probably meant for us.
+local function say_passed(this, rest)
+  for i = 2, #rest do
+    local word = rest[i]:match("^%-%-[%w-]+") or rest[i]:match("^%-F")
+    if word and OURS[word] then
+      this.say(("the script gets %s; options of 'run' stand before the script"):format(word))
+      return
+    end
+  end
+end
+
 -- Says what is wrong with a command line, or nil.
 local function prepare(opt, rest)
   if #rest == 0 then return "expected a SCRIPT" end
@@ -157,6 +174,7 @@ function verb.main(this, opt, rest)
   local wrong = prepare(opt, rest)
   if wrong then return this.usage_error(wrong) end
   opt.script = rest[1]
+  say_passed(this, rest)
   local err, _ = wrong_script(rest)
   -- A device or a pipe gets the profile when it is whole. The profiler checks a file of its own itself.
   local st = files.stat(opt.output)

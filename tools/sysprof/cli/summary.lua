@@ -17,6 +17,7 @@ local FEW = 50		-- Samples.
 local MORE_HZ = 1000	-- The rate to ask for instead.
 local IDLE = 0.5	-- Part of the real time that a waiting script computes at most.
 local WRITE_BYTES = 2^16	-- Bytes that the profiler writes at once.
+local DEAR = 5		-- Percent of the CPU time.
 local QUIET_SECONDS = 0.2
 
 local summary = {}
@@ -96,6 +97,10 @@ local function say_rates(say, profile, shown, paths)
   if headline.size_limit(profile) then say(headline.size_limit(profile)) end
   if headline.throttled(profile) then say(headline.throttled(profile)) end
   if #paths == 1 and headline.forked(profile) then say(headline.forked(profile)) end
+  local share = selfreport.handler_share(profile)
+  if share and share >= DEAR then
+    say(("warning: the profiler took %.0f%% of the CPU time; a lower --hz costs less"):format(share))
+  end
   local unplaced = headline.unplaced(profile)
   if unplaced then say("warning: ", unplaced) end
 end

@@ -33,6 +33,7 @@ local ROWS = {
   { "lua", "Lua functions, with what they call in C" },
   { "function", "functions of Lua, of C and of the VM" },
   { "line", "lines" },
+  { "lualine", "Lua lines, with what they call in C" },
   { "module", "source files, programs and libraries" },
   { "vmstate", "states of the VM" },
   { "thread", "threads" },

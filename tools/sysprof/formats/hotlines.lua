@@ -36,11 +36,25 @@ local function count(view, path, found)
   return list, sum
 end
 
+-- Returns the least self of a hot line: that of the line of rank limit, or a percent of all.
+local function least_hot(list, sum, limit)
+  local selves = {}
+  for _, file in ipairs(list) do
+    for line, row in pairs(file.rows) do
+      if line > 0 and row.self > 0 then selves[#selves + 1] = row.self end
+    end
+  end
+  if not limit then return HOT * sum / 100 end
+  if limit == 0 or limit >= #selves then return 0 end
+  sort(selves, function(a, b) return a > b end)
+  return selves[limit]
+end
+
 -- Returns { first, last } of the regions of a file around its hot lines.
-local function hot_regions(file, sum)
+local function hot_regions(file, least)
   local lines, list = {}, {}
   for line, row in pairs(file.rows) do
-    if line > 0 and row.self > 0 and 100 * row.self >= HOT * sum then lines[#lines + 1] = line end
+    if line > 0 and row.self > 0 and row.self >= least then lines[#lines + 1] = line end
   end
   sort(lines)
   for _, line in ipairs(lines) do
@@ -70,7 +84,8 @@ function hotlines.new(view, path)
     return nil, path and ("the profile has no samples in '%s'"):format(text.clean(path)) or
 		"the profile has no samples with Lua lines"
   end
-  return setmetatable({ view = view, path = found, is_named = is_named, hint = hint, list = list, sum = sum }, mt)
+  return setmetatable({ view = view, path = found, is_named = is_named, hint = hint, list = list, sum = sum,
+			least = least_hot(list, sum, view.options.limit) }, mt)
 end
 
 local function write_line(self, write, row, number, line)
@@ -84,7 +99,7 @@ local function write_file(self, write, file)
   local path = file.chunk:match("^@(.+)$")
   local lines, why = nil, "the chunk is no file"
   if path then lines, why = source.lines(path, self.is_named) end
-  local shown = self.path and whole_region(file, lines) or hot_regions(file, self.sum)
+  local shown = self.path and whole_region(file, lines) or hot_regions(file, self.least)
   if #shown == 0 then return end
   write(("\n%s  %.1f%%\n"):format(text.clean(path or file.chunk:sub(1, NAME_BYTES)), 100 * file.self / self.sum))
   local warning = path and source.warning(path, self.view.profile)

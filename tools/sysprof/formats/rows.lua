@@ -149,7 +149,7 @@ end
 -- Returns what a row of a view is.
 function rows.name(view)
   local by = view.options.by or view.options.lines and "line" or "function"
-  return by == "lua" and "Lua function" or by
+  return by == "lua" and (view.options.lines and "Lua line" or "Lua function") or by
 end
 
 -- Returns how many rows of a list a view shows.

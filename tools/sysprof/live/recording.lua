@@ -17,6 +17,11 @@ local STEP_SECONDS = 1
 local NEARLY, EARLY_SECONDS = 0.99, 0.1	-- What is left of the time that was asked for is worth a line above these.
 local ENDING_SECONDS = 0.5	-- Programs that end close their profiles first.
 
+-- Programs have one recording at a time.
+local BUSY = "another client records this process already"
+local WAITS = "another client records it; this recording begins when that one ends"
+local BUSY_SECONDS = 0.2	-- From one question to the next.
+
 local recording = {}
 
 -- Says the sentences of a program.
@@ -24,15 +29,19 @@ local function say_all(say, name, list)
   for _, sentence in ipairs(list) do say(name, ": ", sentence) end
 end
 
--- Lets each opened program begin. values: lines of the request. Returns those that began, with path: where they write;
--- and how many refused the request.
-function recording.begin(list, values, say)
-  local started, refused = {}, 0
+-- Lets programs of a list begin. started gets those that began. Returns how many refused the request, and a list of
+-- those that refused because they are busy, if is_last is not set.
+local function ask(list, values, say, started, is_last)
+  local refused, busy = 0, {}
   requests.ask_for_files(list, "record", values, function(program, answer, why, is_refusal)
     local name = programs.name(program.facts)
     if not answer or answer.kind ~= "ok" then
-      refused = refused + (is_refusal and 1 or 0)
       requests.close(program)
+      if not is_last and is_refusal and why:find(BUSY, 1, true) then
+	busy[#busy + 1] = program
+	return
+      end
+      refused = refused + (is_refusal and 1 or 0)
       say_all(say, name, answer and answer.notes or {})
       say_all(say, name, answer and answer.errors or {})
       if why or #answer.errors == 0 then say(why or name .. " ended the recording at once") end
@@ -41,6 +50,29 @@ function recording.begin(list, values, say)
     started[#started + 1] = program
     say_all(say, name, answer.notes)
   end)
+  return refused, busy
+end
+
+-- Lets each opened program begin. values: lines of the request. patience: seconds that a program may be recorded for
+-- somebody else before, or nil. signals: they end that wait; an object of sysprof.cli.interrupts, or nil. Returns those
+-- that began, with path: where they write; and how many refused the request.
+function recording.begin(list, values, say, patience, signals)
+  local started, begun, is_interrupted, told = {}, system.now(), false, false
+  local refused, busy = ask(list, values, say, started, not patience)
+  while #busy > 0 do
+    if not told then
+      for _, program in ipairs(busy) do say(programs.name(program.facts), ": ", WAITS) end
+      told = true
+    end
+    local ready = system.wait({ signals and signals.fd }, BUSY_SECONDS)
+    is_interrupted = signals and ready[signals.fd] and signals.take() or false
+    local opened, more = requests.reopen(busy), nil
+    for _, program in ipairs(busy) do
+      if not program.fd then say(program.sentence or programs.name(program.facts) .. " has ended") end
+    end
+    more, busy = ask(opened, values, say, started, is_interrupted or system.now() > begun + patience)
+    refused = refused + more
+  end
   return started, refused
 end
 

@@ -17,6 +17,7 @@ local text = require("sysprof.base.text")
 local view = require("sysprof.show.view")
 
 local TOP_LIMIT = 50	-- Rows of a table.
+local PATIENCE_SECONDS = 10	-- That a program may be recorded for somebody else before.
 
 local profiles = {}
 
@@ -74,7 +75,7 @@ function profiles.record(write, open, wanted, seconds, note)
   if not opened then return 503, wrong end
   local values = { clocks = wanted.clocks, gc = wanted.gc and 1 or nil, duration_ns = ("%.0f"):format(seconds * 1e9) }
   local say, said = sentences()
-  local list, refused = recording.begin(opened, values, say)
+  local list, refused = recording.begin(opened, values, say, PATIENCE_SECONDS)
   if #list == 0 then
     return status_of_refusal(wanted, opened, refused, said), said("nothing was recorded")
   end

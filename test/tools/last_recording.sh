@@ -1,0 +1,72 @@
+# Verbs that read take the last recording that was started in the folder, wherever it is, with the
+# profiles of its children; a newer sysprof.bin of another origin comes first.
+
+set -u
+. "$SYSPROF_SOURCE/test/lib/check.sh"
+
+rm -rf ./*
+mkdir -p state work other
+export XDG_STATE_HOME="$PWD/state"
+top=$PWD
+tool=$SYSPROF_BUILD/bin/luajit-sysprof
+cd work || exit 1
+
+cat >app.lua <<'E'
+local function work(n) local s = 0 for i = 1, n do s = s + math.sin(i) end return s end
+local from = os.clock()
+while os.clock() - from < 0.2 do work(1000) end
+E
+cat >forks.lua <<'E'
+local ffi = require("ffi")
+ffi.cdef "int fork(void); int waitpid(int, int *, int);"
+local function in_child() local from = os.clock() while os.clock() - from < 0.3 do math.sin(1) end end
+local pid = ffi.C.fork()
+if pid == 0 then in_child() os.exit(0) end
+if not arg[1] then ffi.C.waitpid(pid, nil, 0) end
+E
+
+# reads FILE: a report without a file reads this one.
+reads() {
+  "$tool" report >out 2>err || fail "$1: status $?: $(cat err)"
+  grep -q "^profile  *[^ ]*$1" out || fail "expected a report of $1, got '$(head -n 1 out)'"
+}
+
+"$tool" run app.lua 2>/dev/null || fail "run: status $?"
+reads sysprof.bin
+grep -q 'the last recording' err && fail "sysprof.bin: says '$(cat err)'"
+"$tool" run -o "$top/other/x.bin" app.lua 2>/dev/null || fail "run -o: status $?"
+reads other/x.bin
+grep -q "the last recording from this folder: .*other/x.bin" err || fail "other/x.bin: says '$(cat err)'"
+
+# Other folders have recordings of their own.
+(cd "$top/other" && "$tool" report >out 2>err) && fail "another folder: status 0"
+grep -q 'there is no sysprof.bin here' "$top/other/err" || fail "another folder: says '$(cat "$top/other/err")'"
+
+# A newer default file, and a recording that has gone.
+touch -d '1 hour' sysprof.bin
+reads sysprof.bin
+touch -d '1 hour ago' sysprof.bin
+reads other/x.bin
+rm "$top/other/x.bin"
+reads sysprof.bin
+
+# Children, also those that outlive the script.
+"$tool" run --fork -o forked.bin forks.lua 2>/dev/null || fail "run --fork: status $?"
+"$tool" report >out 2>err || fail "--fork: status $?: $(cat err)"
+grep -q 'in_child' out || fail "--fork: the report lacks the child's function"
+"$tool" run --fork -o later.bin forks.lua 1 2>/dev/null || fail "run --fork: status $?"
+for _ in $(seq 100); do
+  sleep 0.1
+  "$tool" report >out 2>err && grep -q 'in_child' out && break
+done
+grep -q 'later.bin' err || fail "--fork: says '$(cat err)'"
+grep -q 'in_child' out || fail "--fork: the report lacks the child that outlived the script: $(cat err)"
+
+# Without a place for the state, and with a damaged one.
+rm sysprof.bin
+env -u HOME -u XDG_STATE_HOME "$tool" report >out 2>err && fail "no home: status 0"
+env -u HOME -u XDG_STATE_HOME "$tool" run app.lua 2>/dev/null || fail "no home: run: status $?"
+env -u HOME -u XDG_STATE_HOME "$tool" report >out 2>err || fail "no home: status $?: $(cat err)"
+echo 'nonsense' >"$top/state/luajit-sysprof/last"
+reads sysprof.bin
+exit $status
