@@ -1,6 +1,7 @@
 -- Beside busy programs, `cpu` at 100 Hz sees three functions in the shares that the thread's CPU clock tells.
 -- The kernel's tick would not: it switches the threads there, so one function of 18 % may have 5 or 27 %.
 -- TIMEOUT: 600
+-- BASE: none, times that the kernel counts; the VM runs a loop, or none
 local ffi = require("ffi")
 local neighbours = require("neighbours")
 local programs = require("accuracy_programs")

@@ -1,6 +1,7 @@
 -- Beside busy programs, a thread computes and sleeps in turn, in sessions of half a second. What it waited agrees with the
 -- kernel: real time less CPU time less run delay, of the same session.
 -- TIMEOUT: 600
+-- BASE: none, times that the kernel counts; the VM runs a loop, or none
 local ffi = require("ffi")
 local neighbours = require("neighbours")
 local t = require("tools_test")

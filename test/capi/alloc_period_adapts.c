@@ -1,4 +1,5 @@
 /* TIMEOUT: 300
+** BASE: none, times that the kernel counts; the VM runs a loop, or none
 ** A program allocates so fast that the samples of alloc at the default period take too much of
 ** its time: the period gets longer, the sums stay right, and report and profile say so. A period
 ** that was asked for stays, and a program that allocates little keeps the default one.

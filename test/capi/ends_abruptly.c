@@ -1,4 +1,6 @@
 /* TIMEOUT: 600
+** BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
+** LONG: 24
 ** A process that ends before it can complete its profile: by abort, _exit, quick_exit, a
 ** signal, or exec. The reader reads all data that were written. After exec no signal of
 ** the clock hits the new program. The timer of the process is the exception: exec keeps

@@ -2,6 +2,7 @@
 ** gets all signals from then on, ours too. The profile reports that samples are missing.
 ** A handler that passes our signals on loses no sample, in this profile and in the next. A program
 ** that resets all signals goes on.
+** BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
 */
 
 #include <signal.h>

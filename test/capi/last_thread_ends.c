@@ -1,4 +1,6 @@
 /* TIMEOUT: 120
+** BASE: none, times that the kernel counts; the VM runs a loop, or none
+** WAITS: most of its time
 ** A process ends with its last thread, though the profiler's own thread is there: with live control, and
 ** with a profile, which is complete then. It does not end before. So does one whose only thread the
 ** kernel ends within our handler.

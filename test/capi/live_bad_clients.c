@@ -1,6 +1,7 @@
 /*
 ** Live control: clients that break the protocol get one sentence, and harm nothing. They leave no
 ** descriptor and no thread.
+** BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
 */
 
 #ifndef _GNU_SOURCE

@@ -1,4 +1,6 @@
 /* TIMEOUT: 300
+** BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
+** WAITS: most of its time
 ** Live control: clients that come and go leave no descriptor, no timer, no thread and no memory
 ** behind. The first argument is the number of recordings, 60 by default.
 */

@@ -1,6 +1,8 @@
 /*
 ** Live control: a client records a VM that runs, asleep or awake, and gets a whole stream. The
 ** next client can record again.
+** BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
+** WAITS: most of its time
 */
 
 #ifndef _GNU_SOURCE

@@ -1,4 +1,6 @@
 /* TIMEOUT: 300
+** BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
+** WAITS: most of its time
 ** Seccomp filters that kill for calls of live control: installed before live(), on the VM's thread
 ** or another one alone afterwards, or on all threads. The program lives, and the client or the caller gets a sentence.
 ** A filter that allows these calls is in nobody's way. One that answers with an error is so, or gets a sentence.

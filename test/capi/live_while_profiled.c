@@ -1,6 +1,7 @@
 /*
 ** Live control and clocks share a signal, whichever comes first: a client is served while a profile
 ** runs, and after it. The program's action is back after the end of both.
+** BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
 */
 
 #ifndef _GNU_SOURCE

@@ -1,4 +1,5 @@
 /* TIMEOUT: 300
+** BASE: none, times that the kernel counts; the VM runs a loop, or none
 ** Beside busy processes, two threads wake each other in bursts: short waits and long ones in turn. Their `[runnable]` is the
 ** kernel's run delay, although the kernel tells only the sum of all waits.
 */

@@ -1,4 +1,5 @@
 /* TIMEOUT: 300
+** BASE: none, times that the kernel counts; the VM runs a loop, or none
 ** Clock wall: the samples of each thread add up to the real time of the profile, whatever the
 ** thread does. The same where perf_event_open is refused, and where the threads block all
 ** signals. Then no tick comes, but the CPU time is there, without a stack.

@@ -1,6 +1,7 @@
 /*
 ** luaM_sysprof_error tells why the last call of the thread failed, whichever it was: no call
 ** leaves the sentence of one before. After a success, it is empty. Other threads have their own.
+** BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
 */
 
 #include <pthread.h>

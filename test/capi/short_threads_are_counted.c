@@ -1,4 +1,5 @@
 /* TIMEOUT: 300
+** BASE: none, times that the kernel counts; the VM runs a loop, or none
 ** Threads that end before anybody samples them: their CPU time stands in `[threads not sampled]`, of the
 ** thread 0. With it, the weights are the CPU time of the process, less that of the profiler's thread. The
 ** rest of a thread that had a tick stands in a row of that thread.

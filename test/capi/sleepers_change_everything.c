@@ -1,4 +1,5 @@
 /* TIMEOUT: 300
+** BASE: none, times that the kernel counts; the VM runs a loop, or none
 ** While the background thread reads the stacks of sleeping threads, these wake up and free all that
 ** is on them: functions, coroutines, machine code, C stacks, and the threads themselves. Nothing
 ** crashes, no thread waits for the reader, and the profile is complete. The same in children of

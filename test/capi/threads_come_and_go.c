@@ -1,4 +1,5 @@
 /* TIMEOUT: 600
+** BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
 ** A profile of all threads, in a program that starts and ends threads all the time. Each
 ** thread that lives long enough has its own session, which ends in order. The totals of
 ** all are the CPU time of the process. No thread, descriptor or memory leaks.

@@ -1,4 +1,5 @@
 /* TIMEOUT: 600
+** BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
 ** Threads that block all signals, and take them by sigwait() or signalfd(). They get no
 ** signal of a profile of all threads, and the report counts them. A thread that unblocks
 ** the signals has samples from then on. A thread that blocks them has no more samples,

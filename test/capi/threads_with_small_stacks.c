@@ -1,4 +1,5 @@
 /* TIMEOUT: 600
+** BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
 ** With threads = "all", a thread whose C stack has no room for a signal gets none, from no clock: it
 ** uses nearly all of its stack. Its CPU time has no stack, and `limit` counts such
 ** threads. Threads with larger stacks have samples. The bounds of a stack are its own, also if

@@ -1,4 +1,5 @@
 /* TIMEOUT: 300
+** BASE: none, times that the kernel counts; the VM runs a loop, or none
 ** Calls that return EINTR: the program counts as many as the profile. wall-signal ends most
 ** calls. wall ends one only if a tick of CPU time comes on the way into it. offcpu ends none.
 */

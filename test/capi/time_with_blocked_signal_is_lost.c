@@ -1,4 +1,5 @@
 /* TIMEOUT: 300
+** BASE: none, times that the kernel counts; the VM runs a loop, or none
 ** Code that blocks the signal gets no tick. Its CPU time is `[lost samples]` when it unblocks the signal,
 ** or when only a system call lets the signal through. The background thread may look at the thread
 ** meanwhile: then the time is `[stack unknown: no tick came]`. In no case has it the code that runs later.

@@ -1,4 +1,5 @@
 /* TIMEOUT: 600
+** BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
 ** The VM's own thread blocks all signals, and takes them by signalfd() or sigtimedwait(). If it
 ** does so at the start, no signal of a profile reaches it. If it does so later, none does once
 ** the report counts it. When it unblocks them, samples come again.

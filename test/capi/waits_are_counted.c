@@ -1,5 +1,6 @@
 /* Without context-switch records, the kernel's figures tell how often the thread has waited, and how
 ** long it was ready without a processor. No wait counts twice, and a preemption counts as none.
+** BASE: none, times that the kernel counts; the VM runs a loop, or none
 */
 
 #ifndef _GNU_SOURCE

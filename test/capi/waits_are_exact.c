@@ -1,4 +1,6 @@
 /* TIMEOUT: 300
+** BASE: none, times that the kernel counts; the VM runs a loop, or none
+** WAITS: most of its time
 ** The program of the on/off-CPU document: each thread waits 20 ms in epoll_wait, then 30 ms in
 ** usleep, and the event offcpu shows 40:60, as the program's own clock does. No wait ends early. The
 ** same where perf_event_open is refused or kills, but each wait is as exact as a look. Without

@@ -1,4 +1,5 @@
 /* TIMEOUT: 300
+** BASE: none, times that the kernel counts; the VM runs a loop, or none
 ** Threads switch faster than the profiler reads, and the kernel drops records. The waits of these records
 ** are in `[waits lost]`, and never runnable. The time of each thread adds up to real time. The test compares
 ** with the kernel's figures (schedstat).

@@ -1,4 +1,5 @@
 /* TIMEOUT: 600
+** BASE: none, times that the kernel counts; the VM runs a loop, or none
 ** The weights of a thread's samples, and its use since the last sample, add up to its CPU
 ** time. One thread is busy, one sleeps half of the time. The intervals are 10 ms, 1 ms
 ** and 100 us, whatever rate the clock reaches. With two clocks, each one's weights add

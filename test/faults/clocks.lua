@@ -1,5 +1,7 @@
 -- Failures to make, set, read or end a clock, and to handle signals.
 -- TIMEOUT: 900
+-- BASE: none, calls of the system fail; faults/memory and faults/live try each LuaJIT
+-- LONG: 32
 
 local faults = require("faults")
 

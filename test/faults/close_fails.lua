@@ -1,4 +1,5 @@
 -- If closing the profile's file fails, stop returns the error.
+-- BASE: none, calls of the system fail; faults/memory and faults/live try each LuaJIT
 
 local t = require("tools_test")
 

@@ -1,5 +1,7 @@
 -- Damage to the file of a running profile, and to the profiled program.
 -- TIMEOUT: 900
+-- BASE: none, calls of the system fail; faults/memory and faults/live try each LuaJIT
+-- LONG: 26
 
 local faults = require("faults")
 local shell_status = require("shell_status")

@@ -1,6 +1,8 @@
 -- Failures to open, read, write or close the profile's file, or a file of the system, in
 -- whole or in part.
 -- TIMEOUT: 900
+-- BASE: none, calls of the system fail; faults/memory and faults/live try each LuaJIT
+-- LONG: 33
 
 local faults = require("faults")
 

@@ -1,6 +1,8 @@
 -- Low limits of a process, from its start or in mid-stream: few or no descriptors, no
 -- queued signals (timers need them), no memory for the program.
 -- TIMEOUT: 900
+-- BASE: none, calls of the system fail; faults/memory and faults/live try each LuaJIT
+-- LONG: 17
 
 local faults = require("faults")
 

@@ -1,5 +1,6 @@
 -- The n-th allocation of the profiler fails.
 -- TIMEOUT: 900
+-- LONG: 14
 
 local faults = require("faults")
 

@@ -1,6 +1,8 @@
 -- Interventions from outside the process. It is stopped and continued, or frozen and
 -- thawed, repeatedly. A tracer sees each of its signals and system calls.
 -- TIMEOUT: 900
+-- BASE: none, calls of the system fail; faults/memory and faults/live try each LuaJIT
+-- LONG: 14
 
 local faults = require("faults")
 local shell_status = require("shell_status")

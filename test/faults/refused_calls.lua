@@ -3,6 +3,7 @@
 -- cause. The program runs on with its own results. Calls without which it does not run without us are left out. The
 -- suite takes an eighth of the calls, those of the day, and the ones that failed once; etc/fault_matrix takes all.
 -- TIMEOUT: 900
+-- BASE: none, calls of the system fail; faults/memory and faults/live try each LuaJIT
 
 local t = require("tools_test")
 local coverage = require("coverage")

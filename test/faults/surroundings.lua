@@ -1,6 +1,8 @@
 -- The process loses its surroundings in mid-stream: root's rights, its root folder,
 -- /proc, a writable file system, the mount point of that.
 -- TIMEOUT: 900
+-- BASE: none, calls of the system fail; faults/memory and faults/live try each LuaJIT
+-- LONG: 22
 
 local faults = require("faults")
 local shell_status = require("shell_status")

@@ -1,6 +1,8 @@
 -- Failures to create, list or query threads. Information about the process is missing; no
 -- page of the program is readable.
 -- TIMEOUT: 900
+-- BASE: none, calls of the system fail; faults/memory and faults/live try each LuaJIT
+-- LONG: 23
 
 local faults = require("faults")
 

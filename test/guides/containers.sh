@@ -1,6 +1,7 @@
 # doc/guides/containers.md: in namespaces, read-only, without capabilities and without
 # perf_event_open. Without namespaces, only the last.
 # TIMEOUT: 600
+# BASE: none, a guide on another program; guides/script and guides/neovim try each LuaJIT
 
 . "$SYSPROF_SOURCE/test/lib/guide.sh"
 

@@ -1,5 +1,6 @@
 # doc/guides/dns.md: dnsdist with a rule in Lua. The rule runs on another thread, and as
 # another user, than at the start of the profile.
+# BASE: none, a guide on another program; guides/script and guides/neovim try each LuaJIT
 
 . "$SYSPROF_SOURCE/test/lib/guide.sh"
 

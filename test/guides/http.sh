@@ -1,5 +1,6 @@
 # doc/guides/http.md: serve for pprof, Grafana's collector, and Pyroscope's ingest.
 # TIMEOUT: 600
+# BASE: none, a guide on another program; guides/script and guides/neovim try each LuaJIT
 
 . "$SYSPROF_SOURCE/test/lib/guide.sh"
 

@@ -1,6 +1,8 @@
 # doc/guides/nginx.md: nginx with Lua, as root with a port below 1024, and with workers of
 # another user.
 # TIMEOUT: 600
+# BASE: none, a guide on another program; guides/script and guides/neovim try each LuaJIT
+# LONG: 23
 
 . "$SYSPROF_SOURCE/test/lib/guide.sh"
 

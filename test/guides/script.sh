@@ -1,5 +1,6 @@
 # doc/guides/script.md: a Lua script.
 # TIMEOUT: 600
+# LONG: 41
 
 . "$SYSPROF_SOURCE/test/lib/guide.sh"
 

@@ -1,4 +1,5 @@
 # doc/guides/wrk.md: wrk with a Lua script. Another thread opens its VM.
+# BASE: none, a guide on another program; guides/script and guides/neovim try each LuaJIT
 
 . "$SYSPROF_SOURCE/test/lib/guide.sh"
 

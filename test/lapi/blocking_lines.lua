@@ -3,6 +3,8 @@
 -- the loop itself are idle. Idle, blocking and unknown waits are all time off CPU. The same with the
 -- clock wall, with all threads, and with threads of libuv.
 -- TIMEOUT: 300
+-- BASE: none, times that the kernel counts; the VM runs a loop, or none
+-- WAITS: most of its time
 -- By hand: blocking_lines.lua SEED ROUNDS.
 
 local ffi = require("ffi")

@@ -1,6 +1,7 @@
 -- LUAJIT_SYSPROF=control=FILE,fork: a process, its children from before and during a run,
 -- and their children obey the same file. Each writes its own files. Without fork, the
 -- children do not obey.
+-- BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
 
 local t = require("tools_test")
 package.path = t.source .. "/tools/?.lua;" .. package.path

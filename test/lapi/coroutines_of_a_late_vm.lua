@@ -1,6 +1,7 @@
 -- A VM that does not serve a dump of coroutines within a second: a file tells its running stack,
 -- where coroutines wait as far as known, and what is missing. The dump follows when the VM answers.
 -- TIMEOUT: 900
+-- BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
 
 local t = require("tools_test")
 local box = require("box")

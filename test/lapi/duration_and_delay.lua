@@ -1,6 +1,7 @@
 -- Options delay and duration: a profile has what runs in its window, and nothing else. It is
 -- complete after it, and the program goes on.
 -- TIMEOUT: 600
+-- BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
 
 local t = require("tools_test")
 package.path = t.source .. "/tools/?.lua;" .. package.path

@@ -1,4 +1,5 @@
 -- LUAJIT_SYSPROF: a profile of an unchanged program.
+-- BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
 
 local t = require("tools_test")
 package.path = t.source .. "/tools/?.lua;" .. package.path

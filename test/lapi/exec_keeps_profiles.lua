@@ -1,6 +1,7 @@
 -- exec() keeps the process and the value of LUAJIT_SYSPROF. The next program's profile stands beside the one before:
 -- PATH.2, PATH.3. Another process replaces its own name as ever, and so does a later VM of the same program.
 -- TIMEOUT: 300
+-- BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
 
 local t = require("tools_test")
 

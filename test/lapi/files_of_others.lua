@@ -1,5 +1,6 @@
 -- Paths that a profile may and may not be written to: links, files and FIFOs of others,
 -- in folders where other users may write; files that are not profiles.
+-- BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
 
 local t = require("tools_test")
 local ffi = require("ffi")

@@ -3,6 +3,8 @@
 -- thread starts, the VM writes the profile, and a line on standard error reports this.
 -- SYSPROF_STRESS_KILLS is the number of random moments at which SIGKILL comes (4).
 -- TIMEOUT: 900
+-- BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
+-- LONG: 63
 
 local t = require("tools_test")
 package.path = t.source .. "/tools/?.lua;" .. package.path

@@ -1,6 +1,7 @@
 -- Option max_size: the profile ends before its file is larger. The file is whole, has its
 -- names, and says why it ended.
 -- TIMEOUT: 600
+-- BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
 
 local t = require("tools_test")
 package.path = t.source .. "/tools/?.lua;" .. package.path

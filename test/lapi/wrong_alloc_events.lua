@@ -1,5 +1,6 @@
 -- The Lua API, LUAJIT_SYSPROF and luajit-sysprof refuse a wrong event alloc with one sentence,
 -- and take a right one. luajit-parse-sysprof refuses wrong questions about a profile.
+-- BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
 
 local t = require("tools_test")
 local sysprof = misc.sysprof

@@ -1,4 +1,5 @@
 -- The event offcpu: wrong thresholds get one sentence, right ones work.
+-- BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
 
 local t = require("tools_test")
 local sysprof = misc.sysprof

@@ -1,5 +1,6 @@
 -- Random programs whose functions have one legal stack each: no format shows another one.
 -- The programs are those of the day.
+-- LONG: 10
 
 local shell_status = require("shell_status")
 local keep = "kept"

@@ -1,6 +1,7 @@
 -- Code with .debug_frame only: the profiler's own tables have no step there. The module of libunwind
 -- has one: then each stack is whole, from the first sample on.
 -- TIMEOUT: 300
+-- BASE: none, linker, libraries, C stacks; unit/host_stack_at_each_instruction tries each LuaJIT
 
 local t = require("tools_test")
 local build = os.getenv("SYSPROF_BUILD")

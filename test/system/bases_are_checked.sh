@@ -1,6 +1,8 @@
 # etc/check_bases builds each tree with each set of flags, runs the tests, and prints one table. It
 # names keys that do not fit, errors of the compiler, failed tests, and reasons to skip a test.
 # A stand-in for cmake makes small tests in place of builds, except for the tree with a misfit.
+# BASE: none, it tests a judgement; accuracy/ and stack/ try each LuaJIT
+# LONG: 4
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

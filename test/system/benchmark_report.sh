@@ -1,6 +1,8 @@
 # The benchmark suite prints its tables and writes them as Markdown and valid JSON. Each
 # cell has a ratio or a reason. The values do not matter here.
 # TIMEOUT: 1000
+# BASE: none, it reads the tables of a benchmark, not their figures
+# LONG: 64
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

@@ -2,6 +2,8 @@
 # an unknown option, a missing build folder and a wrong number in one line each, and does
 # nothing else.
 # TIMEOUT: 600
+# BASE: none, it reads usage and messages only
+# LONG: 6
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

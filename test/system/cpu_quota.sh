@@ -2,6 +2,7 @@
 # the kernel's cpu.stat does. For each version of the control groups, in containers, and for hostile
 # files. The files are replaced in a mount namespace; one case runs in a real group.
 # By hand: as root.
+# BASE: none, times that the kernel counts; the VM runs a loop, or none
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

@@ -1,6 +1,8 @@
 # The disk is full in mid-stream. The program goes on, and stop() reports it. The written
 # part is readable and reports the missing rest.
 # TIMEOUT: 900
+# BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
+# LONG: 17
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

@@ -1,5 +1,6 @@
 # A program that ends without stop() leaves a complete file, however it ends.
 # TIMEOUT: 900
+# LONG: 10
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

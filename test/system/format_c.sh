@@ -1,5 +1,6 @@
 # C code has the format of .clang-format, by clang-format 14 of Debian 12. Other versions
 # format differently.
+# BASE: none, it reads the text of our sources only
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

@@ -1,4 +1,5 @@
 # luacheck has no warning about any Lua file of the repository, by .luacheckrc.
+# BASE: none, it reads the text of our sources only
 
 set -u
 command -v luacheck >/dev/null || {

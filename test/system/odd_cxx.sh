@@ -1,6 +1,7 @@
 # A host program in C++: exceptions through Lua, errors of Lua through C++, a comparator
 # of std::sort in Lua. Its stacks are right, also during a throw.
 # TIMEOUT: 900
+# BASE: none, linker, libraries, C stacks; unit/host_stack_at_each_instruction tries each LuaJIT
 
 set -u
 rm -rf ./*

@@ -2,6 +2,7 @@
 # tools call no newer function. Without _dl_find_object the stacks are whole, too, also in a library
 # that the program loads during the profile, and whoever writes it. Code that takes the place of a
 # library never gets its names.
+# BASE: none, linker, libraries, C stacks; unit/host_stack_at_each_instruction tries each LuaJIT
 
 set -u
 rm -rf ./*

@@ -2,6 +2,8 @@
 # distribution's LuaJIT has the same files, and the contents work. The test unpacks them
 # into a folder, and does not install them.
 # TIMEOUT: 900
+# BASE: none, it reads names and dependencies; system/install tries each LuaJIT
+# LONG: 46
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

@@ -1,5 +1,6 @@
 # etc/rooms prints each module of the profiler and of the reader once, with a sentence of its
 # header, and refuses a room that does not exist.
+# BASE: none, it reads the text of our sources only
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

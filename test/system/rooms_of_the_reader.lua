@@ -1,6 +1,7 @@
 -- The reader's modules stand in rooms. CONTRIBUTING.md has their floors in a table. A
 -- module requires modules of its own room and of lower rooms only, never in a circle. A
 -- file beside the rooms only forwards a documented name.
+-- BASE: none, it reads the text of our sources only
 
 local source = assert(os.getenv("SYSPROF_SOURCE"))
 local root = source .. "/tools/sysprof/"

@@ -1,6 +1,8 @@
 # Statically linked programs have complete host stacks: one without an index of its unwind
 # table, as gcc -static links it, one with an index, and one that is also position
 # independent.
+# BASE: none, linker, libraries, C stacks; unit/host_stack_at_each_instruction tries each LuaJIT
+# LONG: 9
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

@@ -2,6 +2,8 @@
 # come and go, processes end, VMs start and stop, clients send broken requests.
 # Each passes, and reads profiles of what it did.
 # TIMEOUT: 600
+# BASE: none, files, signals, processes; capi/many_vms tries each LuaJIT
+# LONG: 42
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

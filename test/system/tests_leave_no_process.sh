@@ -1,5 +1,6 @@
 # A test that ctest kills leaves no process: no child, no daemon, and none in another
 # session. Apart from that, run_test changes nothing for a test.
+# BASE: none, it tests run_test only
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

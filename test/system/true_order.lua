@@ -1,5 +1,6 @@
 -- A sampled stack is the true one: C, Lua and builtin frames in their order. Each case
 -- burns CPU time in one known place.
+-- BASE: none, times that the kernel counts; the VM runs a loop, or none
 
 local ffi = require("ffi")
 local reader = require("sysprof.reader")

@@ -1,5 +1,6 @@
 # A process without /proc, like in a chroot: it is profiled, or gets the reason, and has
 # its own results.
+# BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

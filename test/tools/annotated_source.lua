@@ -1,4 +1,5 @@
 -- --annotate: the cost of each line of a Lua file, and which functions count.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

@@ -1,5 +1,6 @@
 -- Numbers, checksums, input windows, the maps and parts of stacks, each against a plain
 -- implementation.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local ffi = require("ffi")
 local bit = require("bit")

@@ -1,5 +1,6 @@
 -- A child that stops tells its parent by SIGCHLD. The parent keeps that signal, and waits
 -- on for the child's end; then it can end in the same way.
+-- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 local t = require("tools_test")
 local child = require("sysprof.cli.child")

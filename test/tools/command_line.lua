@@ -1,4 +1,5 @@
 -- luajit-parse-sysprof as a command: options, messages, exit status, output.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

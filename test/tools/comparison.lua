@@ -1,4 +1,5 @@
 -- Two profiles compared: folded, top and flame graph.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

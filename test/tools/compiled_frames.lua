@@ -1,4 +1,5 @@
 -- Compiled code: which frames a trace covers, and how the formats show it.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

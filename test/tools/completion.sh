@@ -1,4 +1,5 @@
 # The output of --completion=bash completes command lines.
+# BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 set -u
 status=0

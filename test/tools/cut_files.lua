@@ -1,6 +1,7 @@
 -- A file cut at every 1,000th byte. The reader shows all whole chunks before the cut, and
 -- reports the cut and the loss. A file that a program is still writing is such a file.
 -- TIMEOUT: 600
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

@@ -1,5 +1,6 @@
 -- Damaged and cut streams: the reader uses the whole parts, and always reports the rest.
 -- TIMEOUT: 600
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

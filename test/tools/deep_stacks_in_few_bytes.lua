@@ -2,6 +2,7 @@
 -- such stack. The size of the profile bounds the reader's memory and output. The commands
 -- leave out the samples without room, and report their number in one sentence.
 -- TIMEOUT: 600
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local reader = require("sysprof.reader")

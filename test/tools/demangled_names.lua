@@ -1,5 +1,6 @@
 -- Names of C++ and versions of symbols, in the form that users know. Hostile names do no
 -- harm.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local ffi = require("ffi")
 local t = require("tools_test")

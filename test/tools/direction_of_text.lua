@@ -1,5 +1,6 @@
 -- Characters that show nothing, or reverse the direction of text, become "?" in each format, like
 -- control characters, anywhere in a stream.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

@@ -1,5 +1,6 @@
 # 'luajit-sysprof doctor PROGRAM' names the libluajit that a program will load, and how to profile it. The test runs
 # each command that it prints. It names another way for a program on which variables have no effect.
+# BASE: none, linker, libraries, C stacks; unit/host_stack_at_each_instruction tries each LuaJIT
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

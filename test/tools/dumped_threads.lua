@@ -1,5 +1,6 @@
 -- A dump of made profiles: the sums of several VMs, which VM's stack counts, why a thread has no stack, times as text, lists
 -- of coroutines.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

@@ -1,6 +1,7 @@
 -- Symbol tables of ELF files: the right symbol for each address. No content of a file
 -- causes a crash or a wrong name.
 -- TIMEOUT: 600
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

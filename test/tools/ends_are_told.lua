@@ -1,4 +1,5 @@
 -- The summary and the report say what a profile lacks of a program: its children, and the time after its end.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local programs = require("live_programs")
 local t = require("tools_test")

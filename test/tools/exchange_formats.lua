@@ -1,5 +1,6 @@
 -- json, speedscope and gecko: decoded, they give the folded stacks again, sample by
 -- sample in the order of time.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

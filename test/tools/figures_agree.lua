@@ -1,5 +1,6 @@
 -- 200 random profiles: the figures of report, info, JSON and the tables do not contradict one another, and parts add up.
 -- "luajit figures_agree.lua SEED" repeats one profile.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local B = require("stream_builder")
 local G = require("sysprof.grammar")

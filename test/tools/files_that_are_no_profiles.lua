@@ -1,5 +1,6 @@
 -- Files that are not profiles: one sentence says what a file is, and what to do. Our own outputs and
 -- sources are among them.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

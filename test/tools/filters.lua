@@ -1,4 +1,5 @@
 -- Filters of samples: patterns, states, threads, times, root and depth.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

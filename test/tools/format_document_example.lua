@@ -1,4 +1,5 @@
 -- The worked example in doc/format.md is a stream that decodes to the document's text.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

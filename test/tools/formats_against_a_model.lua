@@ -1,5 +1,6 @@
 -- Each format shows of a random profile what a naive model of it tells (naive_profile.lua).
 -- "luajit formats_against_a_model.lua SEED" repeats one profile.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local B = require("stream_builder")
 local G = require("sysprof.grammar")

@@ -1,4 +1,5 @@
 -- The same profile in each format: values, order and sums agree.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

@@ -1,4 +1,5 @@
 -- Streams with any numbers and texts: each format ends, and its output is well-formed.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

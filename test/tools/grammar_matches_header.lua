@@ -1,4 +1,5 @@
 -- The reader's constants are those of the format header, and no others.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local G = require("sysprof.grammar")

@@ -1,6 +1,7 @@
 -- Lists of coroutines that a hostile program makes long: dump and serve need little time and memory, and the rest of the
 -- list has a sentence.
 -- TIMEOUT: 600
+-- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 local client = require("http_client")
 local limits = require("sysprof.base.limits")

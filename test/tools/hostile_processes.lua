@@ -1,6 +1,7 @@
 -- ps, record and perf-map beside processes that would lead root: files that never answer, pipes, huge files, sockets of
 -- others. One sentence each, no endless wait, and other programs are recorded as before.
 -- TIMEOUT: 300
+-- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 local json = require("json_decode")
 local programs = require("live_programs")

@@ -1,6 +1,7 @@
 -- Profiles that were made to take long, or much memory: each command ends within its CPU time and memory, with a
 -- sentence where something is left out.
 -- TIMEOUT: 600
+-- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 local ffi = require("ffi")
 local t = require("tools_test")

@@ -1,4 +1,5 @@
 -- The reader joins the two sides of a sample by the rules of doc/format.md.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

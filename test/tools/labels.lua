@@ -1,4 +1,5 @@
 -- Labels of samples: in pprof and json, and as a filter.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

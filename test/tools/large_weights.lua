@@ -1,5 +1,6 @@
 -- Weights and sums up to 2^63: long waits of many coroutines reach them. All formats show them, and above 2^53 they are
 -- rounded as doubles are. What is larger ends its chunk with a sentence.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

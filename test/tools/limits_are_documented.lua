@@ -1,5 +1,6 @@
 -- doc/limits.md has the limits of the code: those of the reader, line by line, and those of the profiler by their macros.
 -- No module of the reader has a limit of its own.
+-- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 local t = require("tools_test")
 local limits = require("sysprof.base.limits")

@@ -1,6 +1,7 @@
 -- Commands that come while a live program has closed a VM and not yet opened the next: before they connect, and between their
 -- connection and their request. They wait for the next VM.
 -- TIMEOUT: 300
+-- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 local programs = require("live_programs")
 local t = require("tools_test")

@@ -1,6 +1,8 @@
 -- ps, record and stop beside programs that close early, send garbage, lie, or never answer: one sentence each, no
 -- endless wait, and what was recorded is kept.
 -- TIMEOUT: 300
+-- BASE: none, it reads no profile of this LuaJIT
+-- WAITS: most of its time
 
 local programs = require("live_programs")
 local server = require("live_server")

@@ -1,6 +1,7 @@
 -- dump of real programs: stacks of threads that compute, stay in compiled code and sleep in C; coroutines; several VMs; a
 -- program that is stopped, recorded, or profiled by itself.
 -- TIMEOUT: 300
+-- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 local programs = require("live_programs")
 local server = require("live_server")

@@ -1,6 +1,7 @@
 -- A cleaner of temporary files removes the socket of a live program. The commands say so; they do not blame the user. The
 -- program makes a new socket by itself. And a program that calls exec has left its socket.
 -- TIMEOUT: 300
+-- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 local programs = require("live_programs")
 local t = require("tools_test")

@@ -1,6 +1,8 @@
 -- record, ps and stop beside programs that serve the socket: which programs are meant, what is requested, how a recording
 -- ends, outputs. The programs have no profiler (test/lib/live_server.lua).
 -- TIMEOUT: 300
+-- BASE: none, it reads no profile of this LuaJIT
+-- WAITS: most of its time
 
 local programs = require("live_programs")
 local server = require("live_server")

@@ -1,6 +1,7 @@
 -- A live program blocks all signals and reads them by signalfd(). Commands beside it record and dump it, and it reads no signal
 -- of ours: neither a tick nor one that wakes the VM.
 -- TIMEOUT: 300
+-- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 local programs = require("live_programs")
 local t = require("tools_test")

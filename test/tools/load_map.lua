@@ -1,5 +1,6 @@
 -- An address belongs to the module that was loaded when its stack was defined. Modules
 -- come, go, and replace others.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

@@ -1,4 +1,5 @@
 -- Marks are counted. Things that samples begin are followed until they end.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

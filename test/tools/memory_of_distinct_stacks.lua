@@ -1,5 +1,6 @@
 -- Memory of a profile of many distinct stacks, and of its call tree: so many bytes for each stack and
 -- each node, counted in the collector and in the C library's allocator, not by the pages of the process.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local ffi = require("ffi")
 local t = require("tools_test")

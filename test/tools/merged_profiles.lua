@@ -1,5 +1,6 @@
 -- Several files become one profile. Equal things get the same name and row, whatever
 -- their numbers and addresses in each run. Different things stay separate.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

@@ -2,6 +2,8 @@
 -- an error and is never silent: it always prints one sentence. etc/bench/reader_fuzz
 -- tries many more, and measures time and memory. Here the timeout ends a hang.
 -- TIMEOUT: 900
+-- BASE: none, it reads no profile of this LuaJIT
+-- LONG: 11
 
 local t = require("tools_test")
 local B = require("stream_builder")

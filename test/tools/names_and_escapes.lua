@@ -1,4 +1,5 @@
 -- Names of frames. No name does harm in any format.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

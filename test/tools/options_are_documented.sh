@@ -1,6 +1,7 @@
 # The options in --help of a command are the options of its manual page, its document and
 # its completion. The options of LUAJIT_SYSPROF are those of its documents. The test names
 # each missing or extra option.
+# BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 set -u
 status=0

@@ -1,5 +1,6 @@
 -- Single samples come in the order of time; samples of the same time come in the order of
 -- the stream. The order of the threads does not matter.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local timeline = require("sysprof.model.timeline")

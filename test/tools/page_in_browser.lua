@@ -1,6 +1,7 @@
 -- The flame graph's page in a browser: search, tooltips, zoom, reset, keys, hidden frames, the address, and
 -- the numbers of the folded stacks. Skipped without Chromium.
 -- TIMEOUT: 600
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

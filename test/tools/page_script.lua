@@ -1,5 +1,6 @@
 -- The script of the flame graph's page: its trees are the folded stacks again, root first and leaf first,
 -- with hidden frames, folded calls and searches. Node runs it, if it is installed.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

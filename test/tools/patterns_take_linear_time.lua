@@ -1,6 +1,7 @@
 -- No pattern of the reader takes quadratic time, whatever text it gets: its steps are counted on texts of n and 4 n
 -- bytes that are made for it.
 -- TIMEOUT: 300
+-- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 local t = require("tools_test")
 local pattern_steps = require("pattern_steps")

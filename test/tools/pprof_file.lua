@@ -1,5 +1,6 @@
 -- The format pprof, decoded by the tests' own decoder, and by Go's tool if it is
 -- installed.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local made = require("made_profile")

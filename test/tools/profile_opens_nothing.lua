@@ -1,5 +1,7 @@
 -- A profile from an untrusted source: its names make the reader run nothing, and open
 -- only regular files that fit.
+-- BASE: none, it reads no profile of this LuaJIT
+-- LONG: 15
 
 local t = require("tools_test")
 local E = require("elf_files")

@@ -1,4 +1,5 @@
 -- A progress line appears on a terminal only, after a second, and disappears at the end.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

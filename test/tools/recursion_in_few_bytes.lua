@@ -1,5 +1,6 @@
 -- A run of equal frames is one frame of the stream. The reader shows all of its frames, and
 -- refuses a run that does not fit.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

@@ -1,5 +1,6 @@
 -- The checks that refused stacks, in the self-report: under the group of the stacks, side
 -- by side, and summed over sessions. Profiles without them read as before.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

@@ -1,4 +1,5 @@
 -- Files at paths that others choose: only regular ones are opened, at once, and read by their descriptor.
+-- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 local ffi = require("ffi")
 local t = require("tools_test")

@@ -1,6 +1,8 @@
 -- luajit-sysprof run: the script behaves and ends like without a profile. However it
 -- ends, the profile is complete.
 -- TIMEOUT: 600
+-- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
+-- LONG: 51
 
 local t = require("tools_test")
 

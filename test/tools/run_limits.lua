@@ -1,6 +1,7 @@
 -- luajit-sysprof run --duration, --delay, --max-size, and a full disk: what is recorded, and what
 -- the command says. The script runs to its end.
 -- TIMEOUT: 600
+-- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 local t = require("tools_test")
 package.path = t.source .. "/tools/?.lua;" .. package.path

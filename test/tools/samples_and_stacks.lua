@@ -1,5 +1,6 @@
 -- Samples and stacks at the limits of their encodings: the reader's results for their
 -- differences, lengths and references.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

@@ -1,5 +1,6 @@
 -- A view has room for some of the samples. Each format leaves out the others, and counts
 -- them.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local json = require("json_decode")

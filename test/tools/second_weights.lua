@@ -1,5 +1,6 @@
 -- The second weight of samples: what else an event counts, such as the objects of allocated
 -- bytes. --weight chooses it by its name.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

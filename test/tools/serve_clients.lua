@@ -1,6 +1,8 @@
 -- serve beside rude clients: bad requests, slow ones, a hundred at once, one that never reads, names of other hosts; and
 -- profiles in files. The others are answered meanwhile.
 -- TIMEOUT: 300
+-- BASE: none, it reads no profile of this LuaJIT
+-- WAITS: most of its time
 
 local B = require("stream_builder")
 local client = require("http_client")

@@ -1,6 +1,7 @@
 -- serve lets no page of another site start a recording: on loop-back by what browsers tell of the page, on other addresses by a
 -- token in the address. The token is the same after a restart, and only its user knows it.
 -- TIMEOUT: 300
+-- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 local client = require("http_client")
 local live_server = require("live_server")

@@ -1,6 +1,7 @@
 -- serve beside real programs: each endpoint is read by a decoder of its own, requests wait for each other, recordings end
 -- with their clients, the server and the programs.
 -- TIMEOUT: 300
+-- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 local client = require("http_client")
 local pprof = require("pprof_decode")

@@ -1,5 +1,6 @@
 -- Several sessions in one stream: their chunks in any order, each session with its own
 -- ids, numbers of chunks, names and end. Also several events.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

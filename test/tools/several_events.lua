@@ -1,5 +1,6 @@
 -- Samples of several events: never mixed, chosen by --event, with weights in the event's
 -- unit.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

@@ -2,6 +2,7 @@
 -- to start a profile, the stream, a merge and each format. Each stack, label and thing has the
 -- bytes and objects that the program has counted, in compiled code too, beside a clock at
 -- 10 kHz.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local json = require("json_decode")

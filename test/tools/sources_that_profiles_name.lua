@@ -1,5 +1,6 @@
 -- Sources that only a profile names: regular files, which all may read or which stand below the working folder. A profile
 -- comes from anyone, and its reader may be root.
+-- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 local B = require("stream_builder")
 local shell_status = require("shell_status")

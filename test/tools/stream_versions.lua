@@ -1,5 +1,6 @@
 -- Streams of version 3 are read as before. In version 4 a sample may have labels, fields and
 -- a large index, and a session may begin with any chunk that says so.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

@@ -1,4 +1,5 @@
 -- suggest.nearest against a search by brute force, and on words that people type.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local suggest = require("sysprof.base.suggest")

@@ -1,4 +1,5 @@
 -- The formats svg and tree: the same numbers as folded stacks, and well-formed.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

@@ -1,5 +1,6 @@
 -- Places of symbols: the module itself, the folders of --symbols, debug files by build-id
 -- and debug link. The reader names missing and wrong files.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local E = require("elf_files")

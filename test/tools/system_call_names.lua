@@ -1,4 +1,5 @@
 -- The reader names system calls as the system's header does.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local syscalls = require("sysprof.names.syscalls")

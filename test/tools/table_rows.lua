@@ -1,4 +1,5 @@
 -- The table: its rows by function, line, module and state of the VM.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

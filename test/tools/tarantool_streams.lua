@@ -1,4 +1,5 @@
 -- Streams of Tarantool's sysprof, versions 1 and 2, also give joined stacks.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

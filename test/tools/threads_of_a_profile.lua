@@ -1,5 +1,6 @@
 -- Threads: names in all formats, the same id in two processes as two threads, and a
 -- profile's report on several sessions.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

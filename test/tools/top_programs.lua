@@ -1,6 +1,7 @@
 -- top on real programs: its shares against those of a loop, and of record; a program in compiled code, one asleep, ones
 -- that end; its screen on a terminal: keys, sizes, stops, ends. Programs that are broken or hostile.
 -- TIMEOUT: 400
+-- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 local programs = require("live_programs")
 local pty = require("pty")

@@ -1,4 +1,5 @@
 -- The screen of top: what it draws in each size, what keys change, names of keys, the sums behind it. No terminal, no program.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

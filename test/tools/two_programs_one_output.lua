@@ -1,5 +1,6 @@
 -- Two programs cannot write their profiles into one file at the same time: the second is refused, and the profile
 -- of the first is whole. When that one has ended, killed or not, the next program may write.
+-- BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
 
 local t = require("tools_test")
 

@@ -1,5 +1,6 @@
 -- Each format writes weights in the unit of their event: CPU time, occurrences, bytes, real
 -- time.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

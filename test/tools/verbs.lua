@@ -1,5 +1,6 @@
 -- luajit-sysprof's verbs: words that people type, default files, outputs that lose nothing.
 -- TIMEOUT: 300
+-- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 local pty = require("pty")
 local t = require("tools_test")

@@ -1,5 +1,6 @@
 -- What a thread waits for: names in the leaf, and events without a period in each format. The
 -- order in a stack is in join_rules.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")

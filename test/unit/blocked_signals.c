@@ -1,6 +1,7 @@
 /*
 ** Which signals a thread blocks: one of them, all, or all but one; its own mask, and another thread's from /proc. A clock
 ** that was never open has no signal yet.
+** BASE: none, its modules know no VM
 */
 
 #ifndef _GNU_SOURCE

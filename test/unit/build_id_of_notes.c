@@ -1,6 +1,7 @@
 /* The build-id of an ELF object in memory: among other notes, behind a name of odd
 ** length, of any length up to the longest, and in notes that end anywhere. Invalid
 ** headers are refused.
+** BASE: none, its modules know no VM
 */
 
 #include <elf.h>

@@ -1,4 +1,5 @@
 /* TIMEOUT: 600
+** BASE: none, its modules know no VM
 ** The program's signals, children and sleeps work beside the clocks like without them.
 */
 

@@ -2,6 +2,7 @@
 ** The budget of all clocks, on made-up sets of clocks. Whatever threads run, and whatever
 ** clocks they have, all ticks take at most a third of the processors. A clock alone has all
 ** of the budget.
+** BASE: none, its modules know no VM
 */
 
 #include <string.h>

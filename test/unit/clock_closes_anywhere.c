@@ -1,4 +1,5 @@
 /* TIMEOUT: 600
+** BASE: none, its modules know no VM
 ** Another thread closes a clock while it ticks: no tick follows. A pending signal of the
 ** clock reaches no handler and does not end the program. If the program then gets a
 ** descriptor of the same number, that one stays open in a child.

@@ -1,6 +1,7 @@
 /*
 ** The cost of an interrupt and its signal is measured by single ticks. Nothing is left behind:
 ** no clock, no handler, no signal, no descriptor. Where no tick comes, the old value stays.
+** BASE: none, its modules know no VM
 */
 
 #include <signal.h>

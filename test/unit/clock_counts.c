@@ -1,4 +1,5 @@
 /* TIMEOUT: 600
+** BASE: none, its modules know no VM
 ** Events are counted exactly: the weights of the ticks and the rest are the total. The
 ** total lies between bounds from the kernel's other counters. A storm of events, each
 ** with a tick, does not stop the program.

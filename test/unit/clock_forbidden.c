@@ -1,4 +1,5 @@
 /* TIMEOUT: 600
+** BASE: none, its modules know no VM
 ** An unavailable clock fails with the reason and a remedy; 'cpu' takes an available one.
 ** A seccomp filter forbids system calls, limits forbid descriptors and signals, and the
 ** user nobody may not open perf events.

@@ -1,6 +1,7 @@
 /* `cpu` below the rate of the kernel's tick: an event ticks at random times, where its interrupts
 ** cost little. A timer takes its place while the thread is switched often, and after the program
 ** has closed the descriptor.
+** BASE: none, its modules know no VM
 */
 
 #include <math.h>

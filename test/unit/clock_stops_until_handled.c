@@ -2,6 +2,7 @@
 ** Clocks and events at their shortest period. Whenever the handler begins, the event of its
 ** signal stands still: it has interrupted the thread once, and cannot do so again before the
 ** handler starts it. A clock with a long period runs on, and pays no system call for that.
+** BASE: none, its modules know no VM
 */
 
 #include "profile/clock/lj_clock_perf.h"

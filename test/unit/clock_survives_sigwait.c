@@ -2,6 +2,7 @@
 ** The program takes the signal of an event by sigwait(). The event stands still then, since no
 ** handler starts it again. lj_clock_revive does, once the thread has run on. It leaves an event
 ** alone that runs, and one whose thread sleeps.
+** BASE: none, its modules know no VM
 */
 
 #include <signal.h>

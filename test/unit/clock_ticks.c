@@ -1,4 +1,5 @@
 /* TIMEOUT: 600
+** BASE: none, its modules know no VM
 ** Each clock that is available here: its ticks come on its own thread, whatever thread
 ** opened it. Their weights are all of the thread's CPU time.
 */

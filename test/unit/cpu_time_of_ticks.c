@@ -1,6 +1,7 @@
 /*
 ** The CPU time at a clock's tick. While the ticks agree with the real time, one of eight reads
 ** it, and the others add the real time to it. A tick that comes late or early reads it.
+** BASE: none, its modules know no VM
 */
 
 #include "profile/base/lj_nanotime.h"

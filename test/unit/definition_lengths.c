@@ -1,6 +1,7 @@
 /* A definition's length takes one byte or two, at each boundary; a longer definition is
 ** not written. A short record has the first part of its length in its tag, and needs no
 ** room for more.
+** BASE: none, its modules know no VM
 */
 
 #include "profile/format/lj_wbuf.h"

@@ -1,5 +1,6 @@
 /* Another user exchanges a file between the profiler's check and its open. The profiler
 ** checks again. Here openat() exchanges the file.
+** BASE: none, its modules know no VM
 */
 
 #ifndef _GNU_SOURCE

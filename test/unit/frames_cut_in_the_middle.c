@@ -1,5 +1,6 @@
 /* Deep stacks keep their innermost and outermost frames. The list counts the frames
 ** between them, and their boundaries.
+** BASE: none, its modules know no VM
 */
 
 #include <string.h>

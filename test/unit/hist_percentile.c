@@ -1,5 +1,6 @@
 /* The histogram of times: its classes cover all values without a gap. Its 99th percentile
 ** agrees with a sorted list, up to the width of a class.
+** BASE: none, its modules know no VM
 */
 
 #include <string.h>

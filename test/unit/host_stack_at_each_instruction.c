@@ -1,4 +1,5 @@
 /* TIMEOUT: 600
+** LONG: 12
 ** The host stack is complete and ends in the same frames at each instruction of the VM:
 ** interpreter, its ways in and out, traces, exit stubs, the exit handler, helpers, FFI
 ** calls and callbacks, errors, finalizers.

@@ -2,6 +2,7 @@
 ** stops it, and a rate that is too high for that becomes the kernel's tick. The cost of an
 ** interrupt is measured in the same way. Other kernels and other events are as before. The
 ** test answers for uname(2), and counts the calls of ioctl(2).
+** BASE: none, its modules know no VM
 */
 
 #ifndef _GNU_SOURCE

@@ -1,4 +1,5 @@
 /* TIMEOUT: 600
+** BASE: none, linker, libraries, C stacks; unit/host_stack_at_each_instruction tries each LuaJIT
 ** Another thread loads and unloads a library, or maps and unmaps the memory that a
 ** register points to. Meantime this one walks host stacks and compares objects. The walks
 ** find the tables, or report the missing one, and nothing faults. So they do with the table of objects

@@ -1,6 +1,7 @@
 /* The socket of live control gets a new name when something has removed the old one, or the folder.
 ** Names of processes that have ended go at one start, however many they are, and whatever names of
 ** processes that exist are there. So do those in a later folder, and the folder itself.
+** BASE: none, its modules know no VM
 */
 
 #ifndef _GNU_SOURCE

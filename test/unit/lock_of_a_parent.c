@@ -1,5 +1,6 @@
 /* A lock of ours excludes other threads, is recursive, and is free in a child whose parent's thread
 ** holds it: in a child of fork() and in one of a bare clone(2), also if other threads wait.
+** BASE: none, its modules know no VM
 */
 
 #include <pthread.h>

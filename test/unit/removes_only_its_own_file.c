@@ -1,5 +1,6 @@
 /* A new file is removed after a failed start, also by links to it. Another file that has got
 ** its name stays.
+** BASE: none, its modules know no VM
 */
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* An address with high bits set does not count as the readable page with the same low
 ** bits, in any sample.
+** BASE: none, its modules know no VM
 */
 
 #ifndef _GNU_SOURCE

@@ -1,4 +1,5 @@
 /* TIMEOUT: 600
+** BASE: none, its modules know no VM
 ** A page that another thread maps and unmaps all the time: the handler copies it whole or
 ** refuses it. Where the kernel or a seccomp filter refuses copies, the handler probes,
 ** loads and counts such pages, and no filter ends the program.

@@ -1,4 +1,6 @@
-/* Fault-safe loads refuse unreadable memory, and never touch it. */
+/* Fault-safe loads refuse unreadable memory, and never touch it.
+** BASE: none, its modules know no VM
+*/
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

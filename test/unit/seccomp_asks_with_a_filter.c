@@ -1,5 +1,6 @@
 /* Whether a seccomp filter would end the program is asked only where there is a filter, and
 ** once for each number of filters: a child makes the calls. A call of a later filter is found, too.
+** BASE: none, its modules know no VM
 */
 
 #ifndef _GNU_SOURCE

@@ -1,5 +1,6 @@
 /* A failed write of ours raises no SIGPIPE in the program; one that was pending before, and
 ** the mask, stay.
+** BASE: none, its modules know no VM
 */
 
 #include <errno.h>

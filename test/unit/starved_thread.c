@@ -1,5 +1,6 @@
 /* The kernel gives the signals of setitimer() to any thread. A thread is starved if it has
 ** used three periods of CPU time since its last tick and is not asleep.
+** BASE: none, its modules know no VM
 */
 
 #ifndef _GNU_SOURCE

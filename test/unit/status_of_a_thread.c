@@ -1,5 +1,6 @@
 /* Fields of a thread's status: those behind a line of many groups, those that are not there, and of a thread
 ** that has ended. Reading them takes little of the stack, and so does reading the CPU quota.
+** BASE: none, its modules know no VM
 */
 
 #ifndef _GNU_SOURCE

@@ -2,6 +2,7 @@
 ** The throttle on made-up times. It keeps the period of a clock at the least time of the
 ** budget, and leaves slower clocks alone. It makes the period of an event longer while the
 ** event ticks too often. It counts what it leaves out. A rest follows a long sample.
+** BASE: none, its modules know no VM
 */
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* ULEB128: each value around each power of two comes back, in the shortest form. Also
 ** known vectors of DWARF's appendix.
+** BASE: none, its modules know no VM
 */
 
 #include "profile/format/lj_wbuf.h"

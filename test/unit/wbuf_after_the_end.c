@@ -1,5 +1,6 @@
 /* Appending to a stream that its writer has ended does nothing. Names and the load map
 ** are appended in a loop, and the end may come in the middle of it.
+** BASE: none, its modules know no VM
 */
 
 #include "profile/format/lj_wbuf.h"

@@ -1,5 +1,6 @@
 /* The write buffer begins with both prologues, and cuts the records into numbered chunks
 ** with a correct checksum.
+** BASE: none, its modules know no VM
 */
 
 #include "profile/format/lj_wbuf.h"

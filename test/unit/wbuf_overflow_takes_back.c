@@ -1,5 +1,6 @@
 /* The buffer takes back a whole transaction that does not fit, at every size of the
 ** buffer. It touches nothing behind the buffer or in its reserve.
+** BASE: none, its modules know no VM
 */
 
 #include "profile/format/lj_wbuf.h"

@@ -1,4 +1,6 @@
-/* Results of a writer: all bytes, none, a part, another buffer, the end. */
+/* Results of a writer: all bytes, none, a part, another buffer, the end.
+** BASE: none, its modules know no VM
+*/
 
 #include <errno.h>
 

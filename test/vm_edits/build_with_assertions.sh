@@ -1,4 +1,5 @@
 # TIMEOUT: 900
+# LONG: 84
 # LuaJIT with all its assertions and without its FFI builds with sysprof. No assertion
 # fails during a profile of the real workloads. It has OpenResty's flags unless the usual build
 # has them: etc/test.sh tries each LuaJIT with them and without them.

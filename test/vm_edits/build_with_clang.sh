@@ -1,4 +1,6 @@
 # TIMEOUT: 600
+# BASE: none, compilers and the linker
+# LONG: 31
 # Our files and the tests in C compile with clang without a warning. Linking and running
 # them needs a whole build, see CONTRIBUTING.md.
 

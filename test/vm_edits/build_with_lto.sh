@@ -1,4 +1,6 @@
 # TIMEOUT: 900
+# BASE: none, compilers and the linker
+# LONG: 97
 # LuaJIT with sysprof builds with link-time optimisation. Profiles are whole, and allocations
 # have their types, although the compiler inlines functions of one file into another.
 

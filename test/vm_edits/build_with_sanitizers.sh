@@ -1,4 +1,6 @@
 # TIMEOUT: 900
+# BASE: none, compilers and the linker
+# LONG: 129
 # Our files compile with the sanitizers, and warnings as errors. Sanitizers add branches, in which
 # the compiler finds more to warn of. Linking and running needs a whole build.
 

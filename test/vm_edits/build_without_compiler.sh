@@ -1,4 +1,5 @@
 # TIMEOUT: 900
+# LONG: 39
 # LuaJIT without its compiler (LUAJIT_DISABLE_JIT) builds with sysprof and profiles, if
 # that LuaJIT builds at all.
 

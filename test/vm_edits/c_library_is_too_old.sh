@@ -1,5 +1,6 @@
 # CMake stops with one sentence if the C library has no _dl_find_object; here a macro
 # hides it. A build without the profiler does not need it.
+# BASE: none, it ends before LuaJIT is compiled
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

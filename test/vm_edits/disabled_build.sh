@@ -1,4 +1,5 @@
 # TIMEOUT: 600
+# LONG: 17
 # A build without sysprof is unchanged LuaJIT. start and stop return false, and the files
 # that the profiler's edits touch compile to the same code. Also, a second build does
 # nothing, and a changed file is the only one that is compiled.

@@ -6,6 +6,7 @@
 -- test runs all again, plain LuaJIT twice. The difference counts only if plain LuaJIT
 -- agrees with itself, and if the difference comes each time.
 -- TIMEOUT: 600
+-- LONG: 18
 
 local shell_status = require("shell_status")
 local source, build = os.getenv("SYSPROF_SOURCE"), os.getenv("SYSPROF_BUILD")
