@@ -21,18 +21,18 @@ files["etc"] = { ignore = { "311", "4.." } }
 
 -- Programs that test globals.
 files["test/lapi/names_*.lua"] = { allow_defined = true, ignore = { "131", "311", "4.." } }
-files["test/lib/semantics/errors.lua"] = { globals = { "undefined_function" } }
-files["test/lib/same_code_run.lua"] = { globals = { "loaded", "preload", "profile" }, ignore = { "121" } }
+files["test/lib/programs/semantics/errors.lua"] = { globals = { "undefined_function" } }
+files["test/lib/programs/same_code_run.lua"] = { globals = { "loaded", "preload", "profile" }, ignore = { "121" } }
 files["etc/bench/start.lua"] = { globals = { "app" } }
 files["etc/bench/suite/off_run.lua"] = { globals = { "ffi" }, ignore = { "121" } }
 -- Its host has them.
-files["test/lib/truth_program.lua"] = { read_globals = { "truth_label", "truth_log" } }
+files["test/lib/programs/truth_program.lua"] = { read_globals = { "truth_label", "truth_log" } }
 -- wrk calls it.
 files["etc/bench/suite/wrk_report.lua"] = { globals = { "done" } }
 
 -- Here, variables that only keep an object alive, and loops that end at once, are intended.
-files["test/lib/semantics"] = { ignore = { "231", "241", "512" } }
-files["test/lib/trace_programs.lua"] = { ignore = { "241" } }
-files["test/lib/alloc_program.lua"] = { ignore = { "231" } }
+files["test/lib/programs/semantics"] = { ignore = { "231", "241", "512" } }
+files["test/lib/programs/trace_programs.lua"] = { ignore = { "241" } }
+files["test/lib/oracles/alloc_program.lua"] = { ignore = { "231" } }
 files["test/lapi/types_of_allocations.lua"] = { ignore = { "241" } }
 files["test/stack"] = { ignore = { "211", "231", "241" } }

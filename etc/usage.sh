@@ -1,5 +1,6 @@
 # shellcheck shell=sh
-# Options of the commands in etc/ and etc/bench/: --help, and refusal of unknown options.
+# Options of the commands in etc/ and etc/bench/: --help, and refusal of unknown options. Where the
+# Lua modules of the tests are.
 
 # Read the arguments. --help prints the comment at the beginning of the command. Any other
 # option is an error.
@@ -36,4 +37,11 @@ whole_number() {
     exit 2
     ;;
   esac
+}
+
+# Print the folders of the Lua modules of the tests, for LUA_PATH. Usage: test_modules SOURCE.
+test_modules() {
+  for test_room in helpers oracles programs; do
+    printf '%s/?.lua;' "$1/test/lib/$test_room"
+  done
 }

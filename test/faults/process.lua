@@ -19,7 +19,7 @@ for _, scenario in ipairs { "wall", "cpu", "task", "threads", "fork" } do
 end
 
 -- The freezer of control groups, which the process does not notice.
-local FREEZE = [[sh "$SYSPROF_SOURCE/test/lib/freeze.sh"]]
+local FREEZE = [[sh "$SYSPROF_SOURCE/test/lib/helpers/freeze.sh"]]
 local can = shell_status("sleep 60 & " .. FREEZE .. " $! 1; status=$?; kill $!; exit $status")
 if can == 0 then
   for _, scenario in ipairs { "wall", "cpu", "task", "threads" } do

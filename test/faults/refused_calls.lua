@@ -37,7 +37,7 @@ local ALWAYS = { accept4 = true, poll = true, fcntl = true, gettid = true, futex
 local OWN_NEEDS = { mmap = true, mprotect = true, write = true }
 local OWN_NEEDS_LATER = { exit = true, rseq = true, rt_sigreturn = true }
 
-local SCRIPT = t.source .. "/test/lib/refused_call.lua"
+local SCRIPT = t.source .. "/test/lib/programs/refused_call.lua"
 local RECORD = ("timeout %d '%s' '%s/tools/luajit-sysprof.lua' record --hz=1000 -o live.bin "):format(PATIENCE_S,
   t.luajit, t.source)
 local DURATIONS = { "100ms", "1s", "5s" }	-- Beside load, a program may get no CPU time.

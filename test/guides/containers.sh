@@ -3,14 +3,14 @@
 # TIMEOUT: 600
 # BASE: none, a guide on another program; guides/script and guides/neovim try each LuaJIT
 
-. "$SYSPROF_SOURCE/test/lib/guide.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/guide.sh"
 
 guide_needs setpriv unshare
 lib=$SYSPROF_SOURCE/test/lib
 # In the background, `$!` is then unshare.
 container=(unshare --user --map-root-user --mount --pid --ipc --net --fork --kill-child
-  bash "$lib/guide_container.sh" "$PWD")
-forbidden=("$LUAJIT" -E "$lib/guide_seccomp.lua")
+  bash "$lib/helpers/guide_container.sh" "$PWD")
+forbidden=("$LUAJIT" -E "$lib/helpers/guide_seccomp.lua")
 
 "${forbidden[@]}" true || {
   echo "skipped: there can be no seccomp filter"

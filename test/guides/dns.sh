@@ -2,7 +2,7 @@
 # another user, than at the start of the profile.
 # BASE: none, a guide on another program; guides/script and guides/neovim try each LuaJIT
 
-. "$SYSPROF_SOURCE/test/lib/guide.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/guide.sh"
 
 end_server() {
   [ ! -s dnsdist.pid ] || kill "$(cat dnsdist.pid)"
@@ -13,7 +13,7 @@ profile() {
   local ports
   end_server
   # Another program may take a port before dnsdist does.
-  mapfile -t ports < <("$LUAJIT" "$SYSPROF_SOURCE/test/lib/free_ports.lua" 2)
+  mapfile -t ports < <("$LUAJIT" "$SYSPROF_SOURCE/test/lib/helpers/free_ports.lua" 2)
   guide_run dns PORT="${ports[0]}" CONSOLE="${ports[1]}"
   guide_check dnsdist.bin 0.995 \
     '__clone3|libc.so.6;processQuery(;LuaAction::operator();lua_pcall;answer ([string "chunk"]:16);LuaContext::' \

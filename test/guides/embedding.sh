@@ -1,7 +1,7 @@
 # doc/guides/embedding.md: a program in C with its own writer and backtracer.
 # TIMEOUT: 600
 
-. "$SYSPROF_SOURCE/test/lib/guide.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/guide.sh"
 
 guide_needs cc pkg-config nc
 GUIDE_SECONDS=300 guide_run embedding

@@ -1,8 +1,8 @@
 # doc/guides/event-loop.md: the line that blocks nginx, a script with libuv, and Neovim.
 # TIMEOUT: 600
 
-. "$SYSPROF_SOURCE/test/lib/guide.sh"
-. "$SYSPROF_SOURCE/test/lib/guide_nginx.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/guide.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/guide_nginx.sh"
 
 guide_needs nvim
 ls /usr/lib/*/lua/5.1/luv.so >/dev/null 2>&1 || {

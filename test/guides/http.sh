@@ -2,11 +2,11 @@
 # TIMEOUT: 600
 # BASE: none, a guide on another program; guides/script and guides/neovim try each LuaJIT
 
-. "$SYSPROF_SOURCE/test/lib/guide.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/guide.sh"
 
 guide_needs curl
-export LUA_PATH="$SYSPROF_SOURCE/tools/?.lua;$SYSPROF_SOURCE/test/lib/?.lua;;"
-"$LUAJIT" "$SYSPROF_SOURCE/test/lib/ingest_receiver.lua" pushed.pb.gz >receiver.log 2>&1 &
+export LUA_PATH="$SYSPROF_SOURCE/tools/?.lua;$guide_modules"
+"$LUAJIT" "$SYSPROF_SOURCE/test/lib/helpers/ingest_receiver.lua" pushed.pb.gz >receiver.log 2>&1 &
 receiver=$!
 trap 'kill $receiver' EXIT
 until [ -s receiver.log ]; do sleep 0.1; done

@@ -1,6 +1,6 @@
 # doc/guides/kresd.md: Knot Resolver with a policy in Lua.
 
-. "$SYSPROF_SOURCE/test/lib/guide.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/guide.sh"
 
 end_server() {
   [ ! -s kresd.pid ] || kill -9 "$(cat kresd.pid)"
@@ -11,7 +11,7 @@ profile() {
   end_server
   rm -rf kresd.*.bin control ./*.mdb
   # Another program may take it before kresd does.
-  guide_run kresd PORT="$("$LUAJIT" "$SYSPROF_SOURCE/test/lib/free_ports.lua" 1)"
+  guide_run kresd PORT="$("$LUAJIT" "$SYSPROF_SOURCE/test/lib/helpers/free_ports.lua" 1)"
   guide_check kresd.*.bin 0.995 \
     "_start;kresd;uv_run;kr_resolve_consume;lua_pcall;kres_modules.policy.evaluate (;cb (kresd.conf:18);kres.dname2str" \
     "kres_modules.policy.evaluate (;cb (kresd.conf:18);is_blocked (kresd.conf:" \

@@ -1,6 +1,6 @@
 # doc/guides/love.md: a LÖVE game without a screen.
 
-. "$SYSPROF_SOURCE/test/lib/guide.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/guide.sh"
 
 guide_needs love
 guide_run love

@@ -2,8 +2,8 @@
 # the line that makes the sessions, as many bytes as new visitors have.
 # TIMEOUT: 600
 
-. "$SYSPROF_SOURCE/test/lib/guide.sh"
-. "$SYSPROF_SOURCE/test/lib/guide_nginx.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/guide.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/guide_nginx.sh"
 
 nginx_server
 PERIOD=65536

@@ -1,6 +1,6 @@
 # doc/guides/neovim.md: start-up of nvim with a slow plugin.
 
-. "$SYSPROF_SOURCE/test/lib/guide.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/guide.sh"
 
 guide_needs nvim
 guide_run neovim

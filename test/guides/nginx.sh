@@ -4,11 +4,11 @@
 # BASE: none, a guide on another program; guides/script and guides/neovim try each LuaJIT
 # LONG: 23
 
-. "$SYSPROF_SOURCE/test/lib/guide.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/guide.sh"
 
 SAMPLES_MIN=300		# The rarest expected stack has 8 % of the samples.
 
-. "$SYSPROF_SOURCE/test/lib/guide_nginx.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/guide_nginx.sh"
 
 # Under load, the server gets little of the time.
 GUIDE_SECONDS=300

@@ -2,7 +2,7 @@
 # TIMEOUT: 600
 # LONG: 41
 
-. "$SYSPROF_SOURCE/test/lib/guide.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/guide.sh"
 
 guide_needs
 GUIDE_SECONDS=300 guide_run script

@@ -1,7 +1,7 @@
 # doc/guides/sysbench.md: a Lua script on several threads, each with a VM and a profile.
 # BASE: none, a guide on another program; guides/script and guides/neovim try each LuaJIT
 
-. "$SYSPROF_SOURCE/test/lib/guide.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/guide.sh"
 
 guide_needs sysbench
 guide_run sysbench

@@ -1,7 +1,7 @@
 # doc/guides/wrk.md: wrk with a Lua script. Another thread opens its VM.
 # BASE: none, a guide on another program; guides/script and guides/neovim try each LuaJIT
 
-. "$SYSPROF_SOURCE/test/lib/guide.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/guide.sh"
 
 profile() {
   guide_run wrk URL="http://127.0.0.1:$port/"
@@ -19,7 +19,7 @@ profile() {
 
 guide_needs wrk
 mkfifo port
-"$LUAJIT" "$SYSPROF_SOURCE/test/lib/http_server.lua" >port 2>server.log &
+"$LUAJIT" "$SYSPROF_SOURCE/test/lib/helpers/http_server.lua" >port 2>server.log &
 server=$!
 trap 'kill $server' EXIT
 read -t 60 -r port <port || {

@@ -169,7 +169,7 @@ else
 end
 t.shell("rmdir full")
 
--- Calls that fail, see test/lib/fail_call.c.
+-- Calls that fail, see test/lib/hosts/fail_call.c.
 local function fault(call, errno)
   t.write_file("box.lua", HEAD .. "C.kill(pid, 10) io.write(5)")
   return t.shell(("cd box && FAULT='%s %d' FAULT_LOG=../log LUAJIT_SYSPROF='coroutines=SIGUSR1,paused,path=x%%r.bin' " ..

@@ -176,7 +176,7 @@ local function refused(what, command, name, says)
   t.ok(p and p.complete and p:totals() >= 3, what .. ": the profile is whole")
 end
 
-local FILTER = ("'%s' '%s/test/lib/guide_seccomp.lua' --no-threads env ")
+local FILTER = ("'%s' '%s/test/lib/helpers/guide_seccomp.lua' --no-threads env ")
 	       :format(t.luajit, t.source)
 local FILTERED = "Operation not permitted"
 local MAYBE = " (a seccomp filter may refuse clone3, futex or mprotect)"

@@ -120,10 +120,10 @@ local function compile(command)
   local s, o, e = t.shell(("cc %s -O1 -I%s/include/luajit-2.1 %s"):format(os.getenv("CFLAGS") or "", build, command))
   t.equal(s, 0, command .. ": " .. o .. e)
 end
-compile(("-o plugin_host '%s/test/lib/plugin_host.c' -L%s/lib -Wl,-rpath,%s/lib -lluajit-5.1 -lm -ldl -lpthread")
+compile(("-o plugin_host '%s/test/lib/hosts/plugin_host.c' -L%s/lib -Wl,-rpath,%s/lib -lluajit-5.1 -lm -ldl -lpthread")
 	:format(t.source, build, build))
 for name, flags in pairs { one = "-DFACTOR=31", two = "-DFACTOR=33 -fno-omit-frame-pointer" } do
-  compile(("-g1 -fPIC -shared -Wl,--build-id=sha1 -fno-asynchronous-unwind-tables -DINNER=inner_%s %s -o %s.so '%s/test/lib/plugin.c'")
+  compile(("-g1 -fPIC -shared -Wl,--build-id=sha1 -fno-asynchronous-unwind-tables -DINNER=inner_%s %s -o %s.so '%s/test/lib/hosts/plugin.c'")
 	  :format(name, flags, name, t.source))
 end
 compile("-o three.so -shared -x c /dev/null")

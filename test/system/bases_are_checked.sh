@@ -5,7 +5,7 @@
 # LONG: 4
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 check_bases=$SYSPROF_SOURCE/etc/check_bases
 
 rm -rf ./*

@@ -5,7 +5,7 @@
 # LONG: 64
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 
 rm -rf ./*
 run=$SYSPROF_SOURCE/etc/bench/run

@@ -6,7 +6,7 @@
 # LONG: 6
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 
 rm -rf ./*
 mkdir work

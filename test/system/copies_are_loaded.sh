@@ -18,7 +18,7 @@ char *filler_of(void) { return filler; }
 C
 cc -O1 -fPIC -shared -o filler.so filler.c || exit 1
 # shellcheck disable=SC2086
-cc ${CFLAGS-} -O1 -o copies_host "$SYSPROF_SOURCE/test/lib/copies_host.c" -ldl || exit 1
+cc ${CFLAGS-} -O1 -o copies_host "$SYSPROF_SOURCE/test/lib/hosts/copies_host.c" -ldl || exit 1
 copies='' above=''
 for i in 1 2 3; do
   cp "$SYSPROF_BUILD/lib/libluajit-5.1.so.2" "./copy$i.so" || exit 1

@@ -5,7 +5,7 @@
 # BASE: none, times that the kernel counts; the VM runs a loop, or none
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 rm -rf ./*
 
 if ! unshare --mount true 2>/dev/null; then

@@ -5,7 +5,7 @@
 # LONG: 17
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 ! mountpoint -q full || umount full	# Of a run that was broken off.
 rm -rf ./*
 

@@ -1,7 +1,7 @@
 # Programs of the distribution work on our library in place of their own.
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 export LD_LIBRARY_PATH=$SYSPROF_BUILD/lib
 unset LUA_PATH
 ran=0
@@ -57,7 +57,7 @@ function response(status, headers, body)
 end
 LUA
   mkfifo port
-  "$LUAJIT" "$SYSPROF_SOURCE/test/lib/http_server.lua" >port 2>server.log &
+  "$LUAJIT" "$SYSPROF_SOURCE/test/lib/helpers/http_server.lua" >port 2>server.log &
   server=$!
   trap 'kill $server' EXIT
   read -t 20 -r port <port

@@ -3,7 +3,7 @@
 # LONG: 10
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 rm -rf ./*
 
 # ends NAME STATUS CODE: a program that ends by CODE, interpreted and compiled, with few and

@@ -4,7 +4,7 @@
 # TIMEOUT: 600
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 
 rm -rf ./*
 explain() {

@@ -2,7 +2,7 @@
 # and without the build folder.
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 prefix=$PWD/prefix
 moved=$PWD/moved
 unset LUA_PATH LUA_CPATH LUA_INIT

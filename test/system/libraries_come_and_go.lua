@@ -17,7 +17,7 @@ local function run(command)
 end
 
 local function compile(name, flags)
-  run(("cc %s -O1 -fPIC -shared -Wl,--build-id=sha1 %s -o %s.so '%s/test/lib/plugin.c'")
+  run(("cc %s -O1 -fPIC -shared -Wl,--build-id=sha1 %s -o %s.so '%s/test/lib/hosts/plugin.c'")
       :format(cflags, flags, name, source))
 end
 
@@ -82,7 +82,7 @@ end
 
 local BOTH = { inner_one = true, inner_two = true, [".so+"] = "few" }
 
-run(("cc %s -O1 -o plugin_host '%s/test/lib/plugin_host.c' '-L%s/lib' '-Wl,-rpath,%s/lib' " ..
+run(("cc %s -O1 -o plugin_host '%s/test/lib/hosts/plugin_host.c' '-L%s/lib' '-Wl,-rpath,%s/lib' " ..
      "-lluajit-5.1 -lm -ldl -lpthread"):format(cflags, source, build, build))
 make_libraries("")
 

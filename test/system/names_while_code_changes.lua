@@ -251,11 +251,11 @@ local function run(command)
   return out
 end
 
-run(("cc %s -O1 -rdynamic -o changing_host '%s/test/lib/changing_host.c' '-L%s/lib' " ..
+run(("cc %s -O1 -rdynamic -o changing_host '%s/test/lib/hosts/changing_host.c' '-L%s/lib' " ..
      "'-Wl,-rpath,%s/lib' -lluajit-5.1 -lm -ldl -lpthread"):format(cflags, t.source, build, build))
 for key, factor in pairs { one = 31, two = 33 } do
   run(("cc %s -O1 -fPIC -shared -Wl,--build-id=sha1 -DINNER=inner_%s -DFACTOR=%d -o %s.so " ..
-       "'%s/test/lib/plugin.c'"):format(cflags, key, factor, key, t.source))
+       "'%s/test/lib/hosts/plugin.c'"):format(cflags, key, factor, key, t.source))
 end
 t.write_file("functions.lua", FUNCTIONS)
 t.write_file("libraries.lua", LIBRARIES)

@@ -17,7 +17,7 @@ build()
   shift 2
   # shellcheck disable=SC2086
   cc ${CFLAGS-} -g0 "$@" -I"$SYSPROF_BUILD/include/luajit-2.1" -o "$name" \
-    "$SYSPROF_SOURCE/test/lib/odd_host.c" $library -lm -ldl -lpthread 2>messages ||
+    "$SYSPROF_SOURCE/test/lib/hosts/odd_host.c" $library -lm -ldl -lpthread 2>messages ||
     { cat messages; exit 1; }
 }
 

@@ -15,7 +15,7 @@ for flags in -O0 "-O3 -fomit-frame-pointer"; do
   echo "$flags:"
   # shellcheck disable=SC2086
   g++ ${CFLAGS-} $flags -I"$SYSPROF_BUILD/include/luajit-2.1" -o cxx \
-    "$SYSPROF_SOURCE/test/lib/odd_host.cc" -L"$lib" -Wl,-rpath,"$lib" -lluajit-5.1 || exit 1
+    "$SYSPROF_SOURCE/test/lib/hosts/odd_host.cc" -L"$lib" -Wl,-rpath,"$lib" -lluajit-5.1 || exit 1
   if ! timeout 300 ./cxx cxx.bin || ! "$LUAJIT" -e "require('odd_stacks').judge('cxx.bin', {
     root = '^_start\$', orders = {
       { '^main\$', 'cxx_main', '^main chunk', 'cxx_sort', '^less', 'cxx_leaf' },

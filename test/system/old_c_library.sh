@@ -6,7 +6,7 @@
 
 set -u
 rm -rf ./*
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 newest=2.17
 
 if ! readelf --version >/dev/null 2>&1; then

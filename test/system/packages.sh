@@ -6,7 +6,7 @@
 # LONG: 46
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 unset LUA_PATH LUA_CPATH LUA_INIT LUAJIT_SYSPROF
 
 for command in cpack dpkg-deb; do

@@ -11,7 +11,7 @@ case ${CFLAGS-} in
 *sanitize*) echo "skipped: a sanitizer's library cannot be loaded late"; exit 77 ;;
 esac
 # shellcheck disable=SC2086
-cc ${CFLAGS-} -O1 -o unload_host "$SYSPROF_SOURCE/test/lib/unload_host.c" -ldl -lpthread || exit 1
+cc ${CFLAGS-} -O1 -o unload_host "$SYSPROF_SOURCE/test/lib/hosts/unload_host.c" -ldl -lpthread || exit 1
 
 for ending in close keep late; do
   if ! timeout 180 ./unload_host "$library" "$ending" "$ending"; then

@@ -3,7 +3,7 @@
 # BASE: none, it reads the text of our sources only
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 
 rm -rf ./*
 "$SYSPROF_SOURCE/etc/rooms" >out || fail "status $?"

@@ -7,7 +7,7 @@
 local shell_status = require("shell_status")
 local build, source = os.getenv("SYSPROF_BUILD"), os.getenv("SYSPROF_SOURCE")
 
-local RUN = source .. "/test/lib/semantics_run.lua"
+local RUN = source .. "/test/lib/programs/semantics_run.lua"
 local SECONDS = 0.06		-- CPU time of a profiled run, in rounds of some 20 ms.
 
 -- Options of the compiler; whether to try all modes and collectors.

@@ -5,7 +5,7 @@
 # LONG: 9
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 
 case $CFLAGS in
 *sanitize*)

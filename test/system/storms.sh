@@ -6,7 +6,7 @@
 # LONG: 42
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 
 case $(nm -D "$SYSPROF_BUILD/lib/libluajit-5.1.so.2") in
 *__tsan_*)

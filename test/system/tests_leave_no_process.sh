@@ -3,7 +3,7 @@
 # BASE: none, it tests run_test only
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

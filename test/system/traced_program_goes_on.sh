@@ -2,7 +2,7 @@
 # goes on under fast clocks.
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 
 strace -o trace.out true 2>/dev/null || {
   echo "skipped: strace cannot trace here"

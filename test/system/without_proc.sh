@@ -3,7 +3,7 @@
 # BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 rm -rf ./*
 
 # In a mount namespace of its own; not as root, in a user namespace, too.

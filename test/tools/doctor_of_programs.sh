@@ -3,7 +3,7 @@
 # BASE: none, linker, libraries, C stacks; unit/host_stack_at_each_instruction tries each LuaJIT
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 rm -rf ./*
 unset LD_LIBRARY_PATH LD_PRELOAD
 ours=$(realpath "$SYSPROF_BUILD")/lib

@@ -188,7 +188,7 @@ if can_mount("names that others have") then
 end
 
 -- Its /tmp never answers.
-local runner = ("'%s' '%s/test/lib/hung_files.lua' /tmp \"$PWD/ready\" "):format(t.luajit, t.source)
+local runner = ("'%s' '%s/test/lib/helpers/hung_files.lua' /tmp \"$PWD/ready\" "):format(t.luajit, t.source)
 if not can_mount("a file system that never answers") then programs.finish() end
 if shell_status("test -c /dev/fuse") ~= 0 then
   print("skipped: a file system that never answers, which needs /dev/fuse")

@@ -1,5 +1,5 @@
 -- On kernels 6.16 and 6.17 a high rate of CPU time becomes the kernel's tick. The self-report, the profile and 'doctor' say so. A
--- rate that such a kernel can serve stays. The test pretends the kernel (test/lib/fail_call.c).
+-- rate that such a kernel can serve stays. The test pretends the kernel (test/lib/hosts/fail_call.c).
 -- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 local t = require("tools_test")

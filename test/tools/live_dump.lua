@@ -253,7 +253,7 @@ if inner then
   programs.stop { inner }
 end
 
--- -- Programs that answer wrongly (test/lib/live_server.lua) ---------------
+-- -- Programs that answer wrongly (test/lib/helpers/live_server.lua) ---------------
 
 for behaviour, expected in pairs {
   garbage = { 1, "threads unknown: the process sent an answer that this version of sysprof does not know" },

@@ -1,5 +1,5 @@
 -- record, ps and stop beside programs that serve the socket: which programs are meant, what is requested, how a recording
--- ends, outputs. The programs have no profiler (test/lib/live_server.lua).
+-- ends, outputs. The programs have no profiler (test/lib/helpers/live_server.lua).
 -- TIMEOUT: 300
 -- BASE: none, it reads no profile of this LuaJIT
 -- WAITS: most of its time
@@ -165,7 +165,7 @@ t.contains(folded, "hot_in_good (live.lua:2) 60\n", "by name")
 do
   local ready = os.tmpname()
   os.remove(ready)
-  local parent = spawn(("sh -c '%s %s/test/lib/live_server.lua good %s; true' >/dev/null 2>&1"):format(t.luajit, t.source, ready))
+  local parent = spawn(("sh -c '%s %s/test/lib/helpers/live_server.lua good %s; true' >/dev/null 2>&1"):format(t.luajit, t.source, ready))
   local child = t.wait_until("the child serves", function() return tonumber(t.content(ready)) end)
   os.remove(ready)
   programs.adopt(child)

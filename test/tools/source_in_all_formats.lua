@@ -1,4 +1,4 @@
--- A source of samples that exists in the tests only, lib/road_source.c, goes through each way
+-- A source of samples that exists in the tests only, lib/hosts/road_source.c, goes through each way
 -- to start a profile, the stream, a merge and each format. Each stack, label and thing has the
 -- bytes and objects that the program has counted, in compiled code too, beside a clock at
 -- 10 kHz.
@@ -11,7 +11,7 @@ local pprof = require("pprof_decode")
 local TAKES = 6000
 local build = os.getenv("SYSPROF_BUILD")
 local road = ("'%s/test/road_luajit'"):format(build)
-local program = ("'%s/test/lib/road_program.lua' %d"):format(t.source, TAKES)
+local program = ("'%s/test/lib/programs/road_program.lua' %d"):format(t.source, TAKES)
 
 if not io.open(build .. "/test/road_luajit") then
   print("skipped: this build has no profiler")

@@ -9,7 +9,7 @@
 
 #include "session.h"
 #include "stream_sums.h"
-#include "../lib/road_source.c"
+#include "../lib/hosts/road_source.c"
 
 #define TAKES  20000
 #define STOPS  40 /* Profiles that another thread stops. */

@@ -5,7 +5,7 @@
 # has them: etc/test.sh tries each LuaJIT with them and without them.
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/other_build.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/other_build.sh"
 
 flags=$(openresty_flags)
 [ "$(usual_flags)" != "$flags" ] || flags=

@@ -5,7 +5,7 @@
 # them needs a whole build, see CONTRIBUTING.md.
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 
 command -v clang >/dev/null || {
   echo "skipped: clang is missing"

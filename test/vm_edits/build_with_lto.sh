@@ -5,7 +5,7 @@
 # have their types, although the compiler inlines functions of one file into another.
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/other_build.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/other_build.sh"
 
 if ! other_build "-flto=auto"; then
   cat build.log
@@ -16,7 +16,7 @@ objdump -h build/luajit/sysprof/src/lj_udata.o | grep -q gnu.lto || {
   echo "FAIL: nothing was optimised at link time"
   exit 1
 }
-export LUA_PATH="$SYSPROF_SOURCE/test/lib/?.lua;$SYSPROF_SOURCE/tools/?.lua;;"
+export LUA_PATH="$SYSPROF_SOURCE/tools/?.lua;$LUA_PATH"
 for test in types_of_allocations allocations_per_call; do
   LUAJIT=$SYSPROF_BUILD/bin/luajit build/bin/luajit "$SYSPROF_SOURCE/test/lapi/$test.lua" || {
     echo "FAIL: $test"

@@ -5,7 +5,7 @@
 # the compiler finds more to warn of. Linking and running needs a whole build.
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 
 case ${CFLAGS-} in
 *-fsanitize*)

@@ -4,7 +4,7 @@
 # that LuaJIT builds at all.
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/other_build.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/other_build.sh"
 
 if ! other_build "-DLUAJIT_DISABLE_JIT"; then
   # Is it LuaJIT's own fault?

@@ -3,7 +3,7 @@
 # BASE: none, it ends before LuaJIT is compiled
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 
 configure() {
   rm -rf build

@@ -5,8 +5,8 @@
 # nothing, and a changed file is the only one that is compiled.
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
-. "$SYSPROF_SOURCE/test/lib/other_build.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/other_build.sh"
 
 rm -rf source build
 mkdir source

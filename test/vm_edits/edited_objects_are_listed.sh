@@ -2,7 +2,7 @@
 # if the list is missing or wrong.
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 
 tree=$SYSPROF_BUILD/luajit/sysprof
 sed -n 's/^EDITED_O:= *//p' "$tree/src/edited.mk" | tr ' ' '\n' | sort >listed

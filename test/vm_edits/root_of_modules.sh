@@ -1,7 +1,7 @@
 # LuaJIT searches Lua modules below PREFIX, also where its Makefile takes their root from LUA_ROOT, as Kong's does.
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 
 rm -rf ./*
 makefile=$LUAJIT_BASE/src/Makefile

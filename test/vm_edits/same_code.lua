@@ -13,8 +13,8 @@ local source, build = os.getenv("SYSPROF_SOURCE"), os.getenv("SYSPROF_BUILD")
 local ATTEMPTS = 3
 local SAMPLES_MIN = 50		-- Of all runs; they last some thousand ms.
 
-local WORKLOADS = source .. "/test/lib/workloads.lua"
-local COMPILES = source .. "/test/lib/compiles.lua"
+local WORKLOADS = source .. "/test/lib/programs/workloads.lua"
+local COMPILES = source .. "/test/lib/programs/compiles.lua"
 local plain = build .. "/plain"
 
 local work = {}
@@ -89,7 +89,7 @@ end
 
 -- Runs a workload and returns its dump, normalised.
 local function dump(w, prefix, options)
-  sh("%s LD_LIBRARY_PATH='%s/lib' ./host '%s/test/lib/same_code_run.lua' '%s' dump '%s' %s %d",
+  sh("%s LD_LIBRARY_PATH='%s/lib' ./host '%s/test/lib/programs/same_code_run.lua' '%s' dump '%s' %s %d",
     options or "", prefix, source, w.modules, w.file, w.name, w.rounds)
   return normalised("dump")
 end
@@ -105,7 +105,7 @@ end
 
 -- -- The host ----------------------------------------------------------------
 
-sh("cc %s -O1 -rdynamic -o host -I'%s/include/luajit-2.1' '%s/test/lib/same_code_host.c' " ..
+sh("cc %s -O1 -rdynamic -o host -I'%s/include/luajit-2.1' '%s/test/lib/hosts/same_code_host.c' " ..
   "'%s/lib/libluajit-5.1.so.2' -ldl", os.getenv("CFLAGS") or "", build, source, build)
 
 local has_plain = io.open(plain .. "/bin/luajit") ~= nil

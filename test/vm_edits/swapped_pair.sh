@@ -3,9 +3,9 @@
 # such loops (tools/sysprof/model/merge.lua).
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 
-program=$SYSPROF_SOURCE/test/lib/swapped_pair.lua
+program=$SYSPROF_SOURCE/test/lib/programs/swapped_pair.lua
 expected="0 exchanged"
 if grep -q 'REX_64IR(irx, XI_XCHGa' "$LUAJIT_BASE/src/lj_asm.c"; then
   expected="139 "	# The line that upstream's commit 5e3c45c4 mends.

@@ -11,7 +11,7 @@ local source, name, jit_mode, iterations = ...
 local modules = { ffi = ffi, bit = bit, jit = jit }
 
 function require(module)
-  for _, folder in ipairs({ "/etc/bench/suite/", "/test/lib/" }) do
+  for _, folder in ipairs({ "/etc/bench/suite/", "/test/lib/programs/" }) do
     if modules[module] then break end
     local chunk = loadfile(source .. folder .. module .. ".lua")
     modules[module] = chunk and chunk(module)

@@ -121,7 +121,7 @@ function programs.joff() return serial_lua(G.SPF_VMST_LFUNC) end
 function programs.jon() return serial_lua(G.SPF_VMST_TRACE) end
 
 local function c_library()
-  local source = os.getenv("SYSPROF_SOURCE") .. "/test/lib/accuracy_payload.c"
+  local source = os.getenv("SYSPROF_SOURCE") .. "/test/lib/hosts/accuracy_payload.c"
   local include = os.getenv("SYSPROF_BUILD") .. "/include/luajit-2.1"
   assert(shell_status(("cc -O2 %s -shared -fPIC -I'%s' -o accuracy_payload.so '%s'")
     :format(os.getenv("CFLAGS") or "", include, source)) == 0, "cc failed")

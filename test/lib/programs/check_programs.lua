@@ -12,7 +12,7 @@
 local programs = {}
 
 local folder, base = os.getenv("CHECK_FOLDER"), os.getenv("LUAJIT_BASE")
-local library = os.getenv("SYSPROF_SOURCE") .. "/test/lib/"
+local library = os.getenv("SYSPROF_SOURCE") .. "/test/lib/programs/"
 local seconds = os.getenv("CHECK_SECONDS")
 
 local function read(path)

@@ -201,7 +201,7 @@ local started = {}	-- Users of processes that end with this test, by PID.
 function M.start(behaviour, name, user)
   local ready, script = os.tmpname(), name or "live_server.lua"
   os.remove(ready)
-  local source = ("%s/test/lib/live_server.lua"):format(os.getenv("SYSPROF_SOURCE"))
+  local source = ("%s/test/lib/helpers/live_server.lua"):format(os.getenv("SYSPROF_SOURCE"))
   if name then os.execute(("ln -sf '%s' '%s'"):format(source, name)) else script = source end
   os.execute(("'%s' '%s' %s '%s' >server.out 2>&1 &"):format(os.getenv("LUAJIT"), script, behaviour, ready))
   local pid = t.wait_until("the server starts", function() return tonumber(t.content(ready)) end)

@@ -29,7 +29,7 @@ other_make() {
 # Profiles the real workloads, once each. Their results must be the same as without the
 # profiler. Reads the profile with the usual build, because the reader needs the FFI.
 other_profile() {
-  LUA_PATH="$SYSPROF_SOURCE/test/lib/?.lua;;" build/bin/luajit - <<'LUA' || {
+  build/bin/luajit - <<'LUA' || {
 local workloads = require("workloads")
 local samples = 0
 for _, w in ipairs(workloads.list) do

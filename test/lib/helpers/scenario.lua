@@ -187,7 +187,7 @@ function scenario.skip(why)
   os.exit(scenario.SKIPPED)
 end
 
--- The library of test/lib/scenario_c.c: its functions for Lua, and for the FFI.
+-- The library of test/lib/hosts/scenario_c.c: its functions for Lua, and for the FFI.
 function scenario.c() return require("scenario_c") end
 
 function scenario.ffi()

@@ -65,7 +65,7 @@ local function log_numbers(s)
 end
 
 local faulty = os.getenv("SYSPROF_BUILD") .. "/test/faulty_luajit"
-local program = os.getenv("SYSPROF_SOURCE") .. "/test/lib/fault_program.lua"
+local program = os.getenv("SYSPROF_SOURCE") .. "/test/lib/programs/fault_program.lua"
 
 -- Runs a scenario with a fault. Returns the status, the output, the outcome or nil, the
 -- number of calls and the number of failures.

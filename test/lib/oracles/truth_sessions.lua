@@ -173,7 +173,7 @@ local function quoted(path) return "'" .. path:gsub("'", "'\\''") .. "'" end
 -- Runs a session. Returns its log, or nil and why not.
 local function run_session(event, jit, seed, path)
   local program = event.program == "alloc" and os.getenv("TRUTH_HOST") or t.luajit
-  local status, out, err = t.shell(("timeout %d %s %s/test/lib/truth_program.lua %s %s %d %s %d %s"):format(TIMEOUT,
+  local status, out, err = t.shell(("timeout %d %s %s/test/lib/programs/truth_program.lua %s %s %d %s %d %s"):format(TIMEOUT,
     quoted(program), quoted(t.source), event.program, event.name, event.hz, jit, seed, quoted(path)))
   if status ~= 0 then return nil, err:match("[^\n]+") or ("status %d"):format(status) end
   return assert(loadstring(out))()

@@ -35,4 +35,4 @@ for folder in /tmp "$SYSPROF_BUILD"; do
   }
 done
 exec setpriv --bounding-set=-all --inh-caps=-all --ambient-caps=-all --no-new-privs \
-  "$LUAJIT" -E "$SYSPROF_SOURCE/test/lib/guide_seccomp.lua" "$@"
+  "$LUAJIT" -E "$SYSPROF_SOURCE/test/lib/helpers/guide_seccomp.lua" "$@"

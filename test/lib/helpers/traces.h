@@ -47,7 +47,7 @@ static inline lua_State *traces_vm(void)
   return L;
 }
 
-/* Run lib/trace_programs.lua once. */
+/* Run lib/programs/trace_programs.lua once. */
 #define TRACES_PROGRAMS "return require('trace_programs').run()"
 
 /* A compiled trace, or NULL. */

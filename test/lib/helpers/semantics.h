@@ -1,5 +1,5 @@
 /*
-** Programs that use the whole VM, and print a text: test/lib/semantics.lua.
+** Programs that use the whole VM, and print a text: test/lib/programs/semantics.lua.
 */
 
 #ifndef SEMANTICS_H

@@ -20,6 +20,7 @@
 set -u
 GUIDE_IN=()
 export SYSPROF=$SYSPROF_BUILD
+guide_modules=$LUA_PATH
 unset LUA_PATH LUA_CPATH LUAJIT_SYSPROF
 rm -rf ./*
 
@@ -66,13 +67,13 @@ guide_tries() {
 }
 
 guide_check() {
-  LUA_PATH="$SYSPROF_SOURCE/tools/?.lua;$SYSPROF_SOURCE/test/lib/?.lua;;" \
-    "$LUAJIT" "$SYSPROF_SOURCE/test/lib/guide_check.lua" "$@" || {
+  LUA_PATH="$SYSPROF_SOURCE/tools/?.lua;$guide_modules" \
+    "$LUAJIT" "$SYSPROF_SOURCE/test/lib/oracles/guide_check.lua" "$@" || {
     cat guide.log
     exit 1
   }
 }
 
 guide_server() {
-  "$LUAJIT" "$SYSPROF_SOURCE/test/lib/guide_server.lua" "$@"
+  "$LUAJIT" "$SYSPROF_SOURCE/test/lib/helpers/guide_server.lua" "$@"
 }
