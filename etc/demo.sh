@@ -58,7 +58,7 @@ configure "$source" "$build" >"$log" 2>&1 || build_failed
 # The profiler and its LuaJIT; no test.
 step "Building LuaJIT with sysprof: some 220 files, if none is built yet"
 rm -f "$demo/built"
-{ compile "$build" --target sysprof 2>&1 && : >"$demo/built"; } |
+{ VERBOSE=1 compile "$build" --target sysprof 2>&1 && : >"$demo/built"; } |
   show_progress 3>&1
 [ -f "$demo/built" ] || build_failed
 "${CC:-gcc}" -O1 -fPIC -shared -Wl,-Bsymbolic "$source/etc/demo/c_payload.c" \

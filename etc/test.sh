@@ -40,7 +40,7 @@ try() {
   echo "== $package${flags:+ with $flags}"
   log=$folder/build.log
   build_tree "$log" "$source" "$folder" -DLUAJIT_PACKAGE="$package" -DLUAJIT_XCFLAGS="$flags" \
-    -DSYSPROF_BUILD_PLAIN=ON -DSYSPROF_WERROR=ON -DSYSPROF_TESTS_OF_BASE="$of_base" || {
+    -DBUILD_TESTING=ON -DSYSPROF_BUILD_PLAIN=ON -DSYSPROF_WERROR=ON -DSYSPROF_TESTS_OF_BASE="$of_base" || {
     cat "$log"
     echo "the build on $package failed"
     failed=$((failed + 1))

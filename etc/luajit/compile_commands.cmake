@@ -16,7 +16,7 @@ file(GLOB modules RELATIVE "${TREE}/src" "${TREE}/src/lib_misc.c" "${TREE}/src/p
 list(TRANSFORM modules REPLACE "c$" "o" OUTPUT_VARIABLE objects)
 
 # Print the commands of all objects and their dependencies, without running them.
-execute_process(COMMAND "${MAKE}" -C "${TREE}/src" -n -B --no-print-directory ${flags} ${objects}
+execute_process(COMMAND sh "${SOURCE}/etc/luajit/make.sh" "${MAKE}" -C "${TREE}/src" -n -B ${flags} ${objects}
   OUTPUT_VARIABLE output RESULT_VARIABLE result)
 if(NOT result EQUAL 0)
   message(FATAL_ERROR "cannot print the commands of ${TREE}/src: make ended with ${result}")

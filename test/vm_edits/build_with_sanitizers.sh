@@ -20,7 +20,7 @@ rm -rf ./*
 # The flags of a build with sanitizers $1, in its folder. Only -O2 finds the nulls that the check
 # of undefined behaviour adds. Warnings of the other one need no optimization.
 flags_of() {
-  cmake -S "$SYSPROF_SOURCE" -B "$1" -DLUAJIT_SOURCE_DIR="$LUAJIT_BASE" -DBUILD_TESTING=OFF \
+  cmake -S "$SYSPROF_SOURCE" -B "$1" -DLUAJIT_SOURCE_DIR="$LUAJIT_BASE" \
     -DSYSPROF_SANITIZE="$1" -DSYSPROF_WERROR=ON >configure.log 2>&1 || {
     cat configure.log
     return 1

@@ -7,7 +7,7 @@ set -u
 
 configure() {
   rm -rf build
-  cmake -S "$SYSPROF_SOURCE" -B build -DLUAJIT_SOURCE_DIR="$LUAJIT_BASE" -DBUILD_TESTING=OFF \
+  cmake -S "$SYSPROF_SOURCE" -B build -DLUAJIT_SOURCE_DIR="$LUAJIT_BASE" \
     -DCMAKE_C_FLAGS=-D_dl_find_object=function_that_is_missing "$@" >out 2>&1
 }
 

@@ -15,14 +15,14 @@ cp -r "$SYSPROF_SOURCE"/CMakeLists.txt "$SYSPROF_SOURCE"/LICENSE \
 chmod -R u+w source
 
 build() {
-  cmake --build build >log 2>&1 || {
+  VERBOSE=1 cmake --build build >log 2>&1 || {
     cat log
     fail "the build"
     exit 1
   }
 }
 
-cmake -S source -B build -DLUAJIT_SOURCE_DIR="$LUAJIT_BASE" -DBUILD_TESTING=OFF \
+cmake -S source -B build -DLUAJIT_SOURCE_DIR="$LUAJIT_BASE" \
   -DLUAJIT_DISABLE_SYSPROF=ON -DLUAJIT_XCFLAGS="$(usual_flags)" >log 2>&1 || {
   cat log
   fail "cmake"

@@ -225,7 +225,7 @@ local function build_disabled(suite)
   if not base then return nil, "the LuaJIT of the build is not found" end
   local to, log = suite.work .. "/disabled", suite.work .. "/disabled.log"
   local ok, why = proc.run({ "cmake", "-S", suite.source, "-B", to, "-DLUAJIT_SOURCE_DIR=" .. base,
-    "-DLUAJIT_DISABLE_SYSPROF=ON", "-DBUILD_TESTING=OFF" }, { out = log, err = log, seconds = 120 })
+    "-DLUAJIT_DISABLE_SYSPROF=ON" }, { out = log, err = log, seconds = 120 })
   if ok then
     ok, why = proc.run({ "cmake", "--build", to }, { out = log, err = log, seconds = 600 })
   end
