@@ -2,7 +2,6 @@
 # names keys that do not fit, errors of the compiler, failed tests, and reasons to skip a test.
 # A stand-in for cmake makes small tests in place of builds, except for the tree with a misfit.
 # BASE: none, it tests a judgement; accuracy/ and stack/ try each LuaJIT
-# LONG: 4
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/helpers/check.sh"

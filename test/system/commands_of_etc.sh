@@ -3,7 +3,6 @@
 # nothing else.
 # TIMEOUT: 600
 # BASE: none, it reads usage and messages only
-# LONG: 6
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/helpers/check.sh"

@@ -2,7 +2,6 @@
 -- other. Each sample has the names of the library that was loaded then.
 -- TIMEOUT: 600
 -- BASE: none, linker, libraries, C stacks; unit/host_stack_at_each_instruction tries each LuaJIT
--- LONG: 9
 
 local t = require("tools_test")
 local build, source = os.getenv("SYSPROF_BUILD"), os.getenv("SYSPROF_SOURCE")

@@ -5,7 +5,6 @@
 -- SYSPROF_STRESS_SAMPLES is the number of samples of each profile (1000), SYSPROF_STRESS_HZ
 -- their rate (10000).
 -- TIMEOUT: 900
--- LONG: 3
 
 local t = require("tools_test")
 package.path = t.source .. "/tools/?.lua;" .. package.path

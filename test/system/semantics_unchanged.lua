@@ -2,7 +2,6 @@
 -- inside, and profiled at 10 kHz. They run interpreted, compiled with each level of
 -- optimisation, compiled at once, and with a collector that always runs.
 -- TIMEOUT: 600
--- LONG: 9
 
 local shell_status = require("shell_status")
 local build, source = os.getenv("SYSPROF_BUILD"), os.getenv("SYSPROF_SOURCE")

@@ -2,7 +2,6 @@
 # table, as gcc -static links it, one with an index, and one that is also position
 # independent.
 # BASE: none, linker, libraries, C stacks; unit/host_stack_at_each_instruction tries each LuaJIT
-# LONG: 9
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/helpers/check.sh"

@@ -1,6 +1,7 @@
 -- Each format shows of a random profile what a naive model of it tells (naive_profile.lua).
 -- "luajit formats_against_a_model.lua SEED" repeats one profile.
 -- BASE: none, it reads no profile of this LuaJIT
+-- LONG: 28
 
 local B = require("stream_builder")
 local G = require("sysprof.grammar")

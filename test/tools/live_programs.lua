@@ -1,6 +1,7 @@
 -- ps, record and stop on real programs: one that computes, one that never leaves compiled code, one asleep in C, children,
 -- one that ends, one of another user, one in namespaces of its own.
 -- TIMEOUT: 300
+-- LONG: 40
 
 local programs = require("live_programs")
 local t = require("tools_test")

@@ -1,5 +1,6 @@
 /* TIMEOUT: 600
 ** BASE: none, linker, libraries, C stacks; unit/host_stack_at_each_instruction tries each LuaJIT
+** LONG: 21
 ** The built-in unwinder against libunwind, frame by frame, from the registers of real
 ** signals. Scenes: deep recursion, callbacks of qsort, code inside libc, the PLT and the
 ** vdso, system calls, and handlers of signals, also on a stack above the thread's. In

@@ -1,4 +1,5 @@
 /* TIMEOUT: 600
+** LONG: 23
 ** The Lua stack at every machine instruction of compiled programs. Each program first
 ** runs in the interpreter, with a hook that notes the stack before each bytecode. Then it
 ** runs compiled, one machine instruction after the other by the trap flag. The walk's

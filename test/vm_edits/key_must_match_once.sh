@@ -2,7 +2,6 @@
 # edit, on copies of the base without its key or with a second one: all at once, because
 # CMake takes long to start, and the first key of each file alone. One message reports
 # several bad keys, when CMake configures.
-# LONG: 4
 
 set -u
 overlay=$SYSPROF_SOURCE/etc/luajit/overlay.cmake
