@@ -31,6 +31,7 @@ dnsdist dnsdist
 dnsperf dnsperf
 /usr/sbin/nginx nginx
 /usr/lib/nginx/modules/ngx_http_lua_module.so libnginx-mod-http-lua
+patchelf patchelf
 curl curl
 nc netcat-openbsd
 luacheck lua-check'
