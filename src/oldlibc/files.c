@@ -26,6 +26,16 @@ int fstatat64(int dir, const char *path, struct stat64 *st, int flags)
   return (int)syscall(SYS_newfstatat, dir, path, st, flags);
 }
 
+int stat(const char *path, struct stat *st)
+{
+  return (int)syscall(SYS_stat, path, st);
+}
+
+int lstat(const char *path, struct stat *st)
+{
+  return (int)syscall(SYS_lstat, path, st);
+}
+
 int fstat(int fd, struct stat *st)
 {
   return (int)syscall(SYS_fstat, fd, st);

@@ -5,7 +5,6 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include <malloc.h>
 
 #include "count_kept.h"
 #include "session.h"
@@ -48,7 +47,7 @@ static void lua_cycles(lua_State *L)
 /* A block in each start would be 32 bytes a time. */
 static int has_grown(size_t heap, long size)
 {
-  if (mallinfo2().uordblks >= heap + 15000) return 1;
+  if (heap_bytes() >= heap + 15000) return 1;
 #ifdef __SANITIZE_ADDRESS__ /* It keeps freed memory. */
   (void)size;
   return 0;
@@ -71,7 +70,7 @@ int main(void)
   files = count_entries("/proc/self/fd");
   timers = count_lines("/proc/self/timers");
   do { /* What leaks grows in each round. A cache may get blocks of another size once. */
-    heap = mallinfo2().uordblks;
+    heap = heap_bytes();
     size = pages();
     cycles(L, &opt, 1000);
     lua_cycles(L);

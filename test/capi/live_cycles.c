@@ -8,7 +8,6 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include <malloc.h>
 #include <pthread.h>
 
 #include "count_kept.h"
@@ -68,7 +67,7 @@ static void *client(void *arg)
   files = count_entries("/proc/self/fd");
   timers = count_lines("/proc/self/timers");
   threads = count_entries("/proc/self/task");
-  heap = mallinfo2().uordblks;
+  heap = heap_bytes();
   for (i = 0; i < cycles; i++) record(i % 3);
   for (i = 0; i < 10 * cycles; i++) live_expect(getpid(), "info", -1, "ok\n");
   wait_for_end();
@@ -77,7 +76,7 @@ static void *client(void *arg)
   CHECK_EQ(count_lines("/proc/self/timers"), timers);
   CHECK_EQ(live_count("/proc/self/task", threads), threads);
   /* A block in each recording would be 32 bytes a time. */
-  CHECK(mallinfo2().uordblks < heap + 65536);
+  CHECK(heap_bytes() < heap + 65536);
   is_over = 1;
   return NULL;
 }

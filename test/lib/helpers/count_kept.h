@@ -1,11 +1,13 @@
 /*
-** Resources of a process: counts entries of a folder of /proc, or lines of one of its files.
+** Resources of a process: counts entries of a folder of /proc, lines of one of its files, or bytes
+** of its heap.
 */
 
 #ifndef COUNT_KEPT_H
 #define COUNT_KEPT_H
 
 #include <dirent.h>
+#include <malloc.h>
 #include <stdio.h>
 
 #include "check.h"
@@ -29,6 +31,15 @@ static inline int count_lines(const char *path)
   while ((c = getc(f)) != EOF) n += (c == '\n');
   fclose(f);
   return n;
+}
+
+/* Bytes of blocks of malloc. No heap here has 2 GB. */
+static inline size_t heap_bytes(void)
+{
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* mallinfo2 needs glibc 2.33. */
+  return (size_t)mallinfo().uordblks;
+#pragma GCC diagnostic pop
 }
 
 #endif
