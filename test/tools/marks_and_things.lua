@@ -227,6 +227,11 @@ t.with_file(late(2000000, 0), function(never)
     p = reader.read_all { never, whole }
     t.ok(lines_of("alloc", p):find("^2 samples, .*; not recorded for 2%.000 s$"), "one of two: " .. lines_of("alloc", p))
     t.equal(lines_of("alloc", reader.read_all { never, never }), "not recorded", "two of two")
+    t.with_file(late(0, 2, "7"), function(vm)	-- Of the same process.
+      p = reader.read_all { never, vm }
+      t.ok(lines_of("alloc", p):find("^2 samples, .*; not recorded for 2%.000 s$"), "one of two VMs: " .. lines_of("alloc", p))
+      t.ok(lines_of("live", p):find("^2 samples, "), "one of two VMs: " .. lines_of("live", p))
+    end)
   end)
 end)
 

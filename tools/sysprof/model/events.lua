@@ -212,8 +212,9 @@ local function new_event(key, name, unit)
 	   total = nil,		-- All occurrences, sampled or not; nil if unknown.
 	   counters = {},	-- Other counters, by SPF_EVENT_*.
 	   wall_us = 0,		-- Since the starts of its processes' profiles.
-	   processes = {},	-- Set of their ids, and of those in which it never began.
-	   without = {},
+	   processes = {},	-- Set of their ids,
+	   without = {},	-- of those in which it never began in a VM,
+	   with = {},	-- and of those in which it counted something in a VM.
 	   parts = nil,		-- Of a sum: their names.
 	   members = {} }	-- By event of a session: what its weights are multiplied by.
 end
@@ -221,7 +222,7 @@ end
 -- Has an event of a list begun in no process?
 function events.never_began(e)
   for pid in pairs(e.processes) do
-    if not e.without[pid] then return false end
+    if not e.without[pid] or e.with[pid] then return false end
   end
   return next(e.processes) ~= nil
 end
@@ -255,11 +256,14 @@ local function add_wall_time(e, session)
   e.wall_us = e.wall_us and e.wall_us + wall_us
 end
 
--- Notes a process in which the event never began.
+-- Notes a process in which the event never began in a VM, or counted something: it may have several VMs.
 local function add_missed_time(e, session, index)
-  local missed_us = counter_of(session.counters, index, G.SPF_EVENT_MISSED_US) or 0
-  local wall_us = session.counters[G.SPF_COUNTER_WALL_US] or math.huge
-  if missed_us > 0 and missed_us >= wall_us then e.without[session.meta.pid or ""] = true end
+  local counters, pid = session.counters, session.meta.pid or ""
+  local missed_us = counter_of(counters, index, G.SPF_EVENT_MISSED_US) or 0
+  if missed_us > 0 and missed_us >= (counters[G.SPF_COUNTER_WALL_US] or math.huge) then e.without[pid] = true end
+  for _, kind in ipairs { G.SPF_EVENT_TOTAL, G.SPF_EVENT_HELD } do
+    if (counter_of(counters, index, kind) or 0) > 0 then e.with[pid] = true end
+  end
 end
 
 local function add_counters(e, counters, index)
@@ -322,7 +326,7 @@ function events.list(profile)
 	  local left = add(e.left)
 	  add_held(left, session.counters, index)
 	  left.longest = math.max(left.longest, counter_of(session.counters, index, G.SPF_EVENT_LONGEST) or 0)
-	  left.processes, left.without = all.processes, all.without
+	  left.processes, left.without, left.with = all.processes, all.without, all.with
 	end
       end
     end
