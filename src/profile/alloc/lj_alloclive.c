@@ -131,11 +131,11 @@ static void thin(AllocLive *l, AllocDraw *d, uint64_t period)
   l->period = period;
 }
 
-void lj_alloclive_drop(AllocLive *l)
+void lj_alloclive_end(AllocLive *l, int how)
 {
   uint32_t i;
   for (i = 0; i < ALLOCLIVE_MAX; i++)
-    while (l->table->bucket[i]) take_out(l, &l->table->bucket[i], SPF_ENDED_DROPPED);
+    while (l->table->bucket[i]) take_out(l, &l->table->bucket[i], how);
 }
 
 int lj_alloclive_makeroom(AllocLive *l, AllocDraw *d, Event *ev)

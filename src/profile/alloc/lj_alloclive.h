@@ -91,8 +91,8 @@ LJ_FUNC void lj_alloclive_free(AllocLive *l, const void *p);
 /* The coming block has an address, or NULL: the allocation failed. */
 LJ_FUNC void lj_alloclive_enter(AllocLive *l, const void *p);
 
-/* Drop all blocks: the program may have freed some unseen. */
-LJ_FUNC void lj_alloclive_drop(AllocLive *l);
+/* End all blocks: the VM frees them, or the program may have freed some unseen. how: SPF_ENDED_*. */
+LJ_FUNC void lj_alloclive_end(AllocLive *l, int how);
 
 /* Report all ended blocks by the event. Returns 0 if their session is in use. */
 LJ_FUNC int lj_alloclive_report(AllocLive *l, Event *ev);

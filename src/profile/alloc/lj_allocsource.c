@@ -65,8 +65,9 @@ static void count_vm(AllocHook *h, uint64_t now_ns)
   EventDoor *door = h->door;
   uint64_t *counters = h->home->counters;
   uint64_t cycles = relaxed_get(&door->gc_cycles);
-  relaxed_set(&counters[SPF_EVENT_HELD],
-	      (uint64_t)relaxed_get(&((global_State *)door->vm)->gc.total));
+  relaxed_set(
+    &counters[SPF_EVENT_HELD],
+    door->is_freed ? 0 : (uint64_t)relaxed_get(&((global_State *)door->vm)->gc.total));
   if (cycles) {
     relaxed_set(&counters[SPF_EVENT_CYCLE_US],
 		(now_ns - relaxed_get(&door->gc_end_ns)) / 1000);
@@ -250,8 +251,9 @@ static int report(Event *ev, AllocHook *h, int is_ours)
   if (!lj_allochook_isin(h) || h->was_out) {
     h->was_out = 0;
     as->is_replaced = 1;
-    lj_alloclive_drop(&h->live);
+    lj_alloclive_end(&h->live, SPF_ENDED_DROPPED);
   }
+  if (ev->door->is_freed) lj_alloclive_end(&h->live, SPF_ENDED_GONE);
   return lj_alloclive_report(&h->live, ev);
 }
 

@@ -104,6 +104,7 @@ void lj_vmhooks_close(global_State *g)
   p = lj_registry_of(g);
   if (p) {
     vmgate_seton(&p->gate, lj_osthread_self()); /* Another thread may have run it before. */
+    lj_vmprofile_freed(p);
     lj_process_close(p);
     lj_allochook_close(g);
     lj_cowait_close(g);

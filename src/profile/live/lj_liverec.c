@@ -127,6 +127,14 @@ static int count(VmState state)
   return n;
 }
 
+/* Is another VM of the recording there, when lua_close ends the profile of one? */
+static int goes_on(void *ctx)
+{
+  int i, n = 0;
+  for (i = 0; i < rec.nvm; i++) n += rec.vm[i].file != ctx && rec.vm[i].state != VM_ENDED;
+  return n > 0;
+}
+
 /* Begin the events of a VM, whose profile another thread began. It stays late if the samples have
 ** ended.
 */
@@ -145,7 +153,9 @@ static void vm_join(RecordedVm *rv)
 */
 static void vm_start(RecordedVm *rv, lua_State *L)
 {
-  const SysprofCallbacks cb = { lj_streamfile_write, file_close, NULL, NULL, NULL };
+  const SysprofCallbacks cb = { .writer = lj_streamfile_write,
+				.on_stop = file_close,
+				.goes_on = goes_on };
   struct luam_Sysprof_Options o = rec.opt;
   ProfileLimits limits = rec.limits;
   uint64_t since_ns = mono_ns() - rec.begin_ns;

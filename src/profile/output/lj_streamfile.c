@@ -85,6 +85,16 @@ static void list_unlock(void)
   __atomic_store_n(&files_lock, 0, __ATOMIC_RELEASE);
 }
 
+int lj_streamfile_goeson(void *ctx)
+{
+  const StreamFile *sf = (const StreamFile *)ctx;
+  int goes_on;
+  list_lock();
+  goes_on = sf->file->users > 1;
+  list_unlock();
+  return goes_on;
+}
+
 /* -- Open files -------------------------------------------------------------- */
 
 /* Read the state of the file by its descriptor. Returns 0 or an errno. EBADF: the program

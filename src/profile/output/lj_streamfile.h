@@ -84,6 +84,7 @@ LJ_FUNC StreamFileStatus lj_streamfile_take(int fd, StreamFile **sfp);
 */
 LJ_FUNC size_t lj_streamfile_write(const void **data, size_t len, void *ctx);
 LJ_FUNC int lj_streamfile_close(void *ctx, uint8_t *buf);
+LJ_FUNC int lj_streamfile_goeson(void *ctx);
 /* Make the close report failures on standard error: LUAJIT_SYSPROF started the profile, so
 ** no caller reads the status of its end.
 */

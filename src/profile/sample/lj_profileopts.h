@@ -15,7 +15,9 @@ typedef struct SysprofCallbacks {
   luam_Sysprof_on_stop on_stop;
   luam_Sysprof_backtracer backtracer; /* NULL for the built-in one. */
   void (*unasked)(void *ctx);         /* Called before the VM or process ends, or NULL. */
-  void (*no_thread)(int err);         /* Called if the background thread does not start
+  int (*goes_on)(void *ctx);  /* Does another VM of the same file go on when lua_close
+				      ** ends the profile? NULL: no. */
+  void (*no_thread)(int err); /* Called if the background thread does not start
 				      ** and the VM thread writes instead. If NULL,
 				      ** the start fails. */
 } SysprofCallbacks;

@@ -174,6 +174,12 @@ static void count_others(Profile *p)
   }
 }
 
+void lj_vmprofile_freed(Profile *p)
+{
+  if (profile_isrunning(p) && !p->is_over && p->opt.cb.goes_on)
+    p->gate.door.is_freed = p->opt.cb.goes_on(p->opt.ctx);
+}
+
 void lj_vmprofile_halt(Profile *p)
 {
   Session *s;

@@ -83,6 +83,11 @@ LJ_FUNC void lj_vmprofile_over(Profile *p);
 */
 LJ_FUNC int lj_vmprofile_canhalt(const Profile *p);
 
+/* lua_close is about to end the profile. If others of the same file go on, nothing that the VM
+** holds is there at their end.
+*/
+LJ_FUNC void lj_vmprofile_freed(Profile *p);
+
 /* Stop the events of a running profile. It does not run after this returns. First the sources
 ** stop, then the hooks of the VM. So nobody is on the way to a sampler any more. Then each
 ** sampler is held, which waits for its last sample.

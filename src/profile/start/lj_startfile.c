@@ -78,8 +78,10 @@ int lj_startfile(lua_State *L, const struct luam_Sysprof_Options *opt,
 {
   static const SysprofCallbacks none;
   static char counters_ctx;
-  SysprofCallbacks file = { lj_streamfile_write, lj_streamfile_close, backtracer, NULL,
-			    NULL };
+  SysprofCallbacks file = { .writer = lj_streamfile_write,
+			    .on_stop = lj_streamfile_close,
+			    .backtracer = backtracer,
+			    .goes_on = lj_streamfile_goeson };
   struct luam_Sysprof_Options o = *opt;
   StreamFile *sf;
   memset(r, 0, sizeof(*r));

@@ -57,9 +57,20 @@ static void chunk_begin(Stream *s, int goes_on)
 
 static void counter_put(Stream *s, uint32_t id, uint64_t n)
 {
-  if (n == 0) return;
   lj_wbuf_uleb(&s->wb, id);
   lj_wbuf_uleb(&s->wb, n);
+}
+
+/* Append the counters of an event. One that has fallen to 0 must replace what a chunk before told. */
+static void event_counters_put(Stream *s, StreamEvent *ev, uint32_t first)
+{
+  uint32_t k;
+  for (k = 0; k < SPF_EVENT__MAX && ev->counters; k++) {
+    uint64_t n = relaxed_get(&ev->counters[k]);
+    if (n == 0 && !(ev->told & 1u << k)) continue;
+    counter_put(s, first + k, n);
+    ev->told |= 1u << k;
+  }
 }
 
 /* Append the totals, into the reserved room. The handler may count ticks it leaves out
@@ -68,15 +79,15 @@ static void counter_put(Stream *s, uint32_t id, uint64_t n)
 static void counters_put(Stream *s)
 {
   size_t mark;
-  uint32_t i, k;
+  uint32_t i;
   s->wb.reserve = 0;
   mark = lj_wbuf_def_begin(&s->wb, SPF_COUNTERS);
-  for (i = 0; i < SPF_COUNTER_REFUSED; i++) counter_put(s, i, relaxed_get(&s->counters[i]));
-  for (i = 0; i < (uint32_t)s->nevent; i++) {
-    uint32_t first = SPF_COUNTER_EVENT + i * SPF_COUNTER_EVENT_STEP;
-    for (k = 0; k < SPF_EVENT__MAX && s->event[i].counters; k++)
-      counter_put(s, first + k, relaxed_get(&s->event[i].counters[k]));
+  for (i = 0; i < SPF_COUNTER_REFUSED; i++) {
+    uint64_t n = relaxed_get(&s->counters[i]);
+    if (n != 0) counter_put(s, i, n);
   }
+  for (i = 0; i < (uint32_t)s->nevent; i++)
+    event_counters_put(s, &s->event[i], SPF_COUNTER_EVENT + i * SPF_COUNTER_EVENT_STEP);
   lj_wbuf_def_end(&s->wb, mark);
   lj_wbuf_commit(&s->wb);
   s->wb.reserve = s->reserve;

@@ -36,6 +36,7 @@
 /* An event of a stream. */
 typedef struct StreamEvent {
   uint64_t *counters; /* SPF_EVENT__MAX of them; NULL: there is no such event. */
+  uint32_t told;      /* Set of those that a chunk has told. */
   uint64_t last_us;   /* Time of its last sample, or of a later context. */
   uint64_t usual;     /* Usual weight, 0: the time. */
   int nfield;         /* See EventSpec. */
