@@ -3,6 +3,9 @@
 ** Context: see lj_clockops.h.
 **
 ** A signal of an event carries the event's file descriptor, and nothing else.
+** An interrupt takes up to 65 us on virtual machines. An event with a shorter period would
+** interrupt its thread without end, and the handler would never run. So an event stops after
+** each overflow, and its tick starts it again. A second event counts meanwhile.
 */
 
 #ifndef _LJ_CLOCK_PERF_H

@@ -3,6 +3,8 @@
 ** Context: ordinary code of the thread that runs the VM, between two bytecodes.
 **
 ** The VM does not run meanwhile. Nothing here allocates memory of the VM or calls it.
+** The main thread is the first object of a VM, so it ends the collector's list of objects. The
+** line of a frame needs a search. So groups come first, by state, functions and positions.
 */
 
 #ifndef _LJ_COLIST_H

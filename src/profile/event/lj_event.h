@@ -99,9 +99,9 @@ typedef struct SampleDef {
 
 /* A Lua stack that a source names, instead of the stacks of the thread. */
 typedef struct SampleStack {
-  struct lua_State *L;      /* A coroutine that does not run: its stack. NULL: */
-  const struct GCproto *pt; /* this Lua function alone, NULL: none, */
-  const void *pc;           /* behind the instruction that it runs. */
+  struct lua_State *L;      /* A coroutine that does not run, or NULL. */
+  const struct GCproto *pt; /* Without a coroutine: one Lua function, or NULL. */
+  const void *pc;           /* Its PC, behind the instruction that it runs. */
 } SampleStack;
 
 typedef struct SampleHead {
@@ -117,10 +117,10 @@ typedef struct SampleHead {
     *stack; /* For take from ordinary code of the VM; NULL: the thread's stacks. */
   uint64_t field[SPF_FIELDS_MAX]; /* As many as the spec has. */
   /* For append, and for take with a stack. */
-  int is_kept; /* Append: the sample has the stack that keep has read; else it has none. */
-  int work;    /* SPF_WORK_*: its leaf; take: 0 for none, */
-  uint32_t work_arg; /* with this argument. */
-  int is_retried;    /* Take with a stack: the source keeps the weight if it takes none. */
+  int is_kept;       /* Append: the sample has the stack that keep has read. */
+  int work;          /* SPF_WORK_*, its leaf. Take: 0 for no such leaf. */
+  uint32_t work_arg; /* Argument of work. */
+  int is_retried;    /* Take with a stack: a failed sample leaves the weight to the source. */
   /* Set by take. */
   uint64_t end_ns;   /* CLOCK_MONOTONIC at the end. */
   uint64_t spent_ns; /* Time since time_ns in which the thread ran, about. */

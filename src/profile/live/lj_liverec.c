@@ -57,15 +57,15 @@ static struct {
   OwnFd client, file;
   struct luam_Sysprof_Options opt;
   char clocks[CLOCKS_MAX];
-  char of_vm[OF_VM_MAX]; /* Names of the events of the VM, "": there is none. */
+  char of_vm[OF_VM_MAX]; /* Names of the events of the VM, or "". */
   ProfileLimits limits;
   int64_t answer_ms, end_ms, names_ms; /* end_ms 0: no limit. */
-  uint64_t wait_ms;                    /* From the end until names_ms. */
+  uint64_t wait_ms;                    /* Time that the client grants for names. */
   uint64_t begin_ns;
   int nvm;
   RecordedVm vm[CONTROLS_MAX];
-  RecordedVm *all;              /* VM whose profile has all threads, except */
-  int others[CONTROLS_MAX + 1]; /* those of the other ones; then 0. */
+  RecordedVm *all;              /* VM whose profile has all threads but others. */
+  int others[CONTROLS_MAX + 1]; /* Threads of the other VMs, ended by 0. */
   uint64_t free_ns;             /* lj_vmprofile_takeover's from_ns, if that VM has left. */
   LiveAnswer last;              /* The last answer so far. */
 } rec;

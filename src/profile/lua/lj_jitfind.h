@@ -4,6 +4,8 @@
 **
 ** The handler reads the map of lj_jitmap.h, and may interrupt the VM thread while that
 ** records the map. It takes no lock and allocates nothing. All that it can see is complete.
+** The processor reports the address after the instruction that it waited for. So a sample counts
+** for the instruction before the address, unless a jump leads there.
 */
 
 #ifndef _LJ_JITFIND_H

@@ -14,14 +14,14 @@
 #include "lj_obj.h"
 #include "profile/session/lj_vmprofile.h"
 
-/* What lives in the process beside the profiles: control, live control. Any function but needed may
-** be NULL.
+/* Tenants of the process, such as remote control and live control. Each function but needed may be
+** NULL.
 */
 typedef struct ProcessTenant {
-  int (*needed)(void);  /* Does it need the background thread? Under the lock. */
+  int (*needed)(void);  /* True if it needs the background thread. Under the lock. */
   void (*look)(void);   /* At each look. Background thread, without the lock. */
-  int (*is_idle)(void); /* Is there nothing to look at? Prepares a wait. Under the lock. */
-  int (*wait)(void);    /* The same as BgWork.rest. Background thread, without the lock. */
+  int (*is_idle)(void); /* True if no look is due; prepares a wait. Under the lock. */
+  int (*wait)(void);    /* Waits, see BgWork.rest. Background thread, without the lock. */
   void (*rouse)(void);  /* End a wait, or the next one. */
   void (*over)(global_State *g); /* A VM's profile takes no more samples. Under the lock. */
   void (*moved)(global_State *g); /* The calling thread runs the VM from now on. */

@@ -4,6 +4,8 @@
 **
 ** The thread may wake up at any time, and its VM with it. Nobody waits for this reader: it only
 ** copies, and keeps nothing that it has read from a thread that has moved.
+** LuaJIT may free a prototype meanwhile. It raises FuncTab.freed before it looks for the entry. The
+** reader adds its entries before it reads FuncTab.freed. So one of the two sees the other.
 */
 
 #ifndef _LJ_SLEEPER_H

@@ -4,6 +4,10 @@
 **
 ** A wait that is over goes into the stream: with the stack that an earlier look has kept, or in a
 ** sum without a stack. If a wait goes on above the threshold, a look reads its stack.
+** A record of a switch does not tell when a sleeping thread was woken up. So the wake-ups between
+** two reads of schedstat share its run delay evenly, but none takes more than its wait.
+** The kernel counts the microseconds of a switch in both a record and the CPU time. So a balance
+** compares the sums with the real time, each second and at the end.
 */
 
 #ifndef _LJ_WAITLOOK_H
