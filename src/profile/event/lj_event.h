@@ -120,7 +120,7 @@ typedef struct SampleHead {
   int is_kept;       /* Append: the sample has the stack that keep has read. */
   int work;          /* SPF_WORK_*, its leaf. Take: 0 for no such leaf. */
   uint32_t work_arg; /* Argument of work. */
-  int is_retried;    /* Take with a stack: a failed sample leaves the weight to the source. */
+  int is_retried;    /* Take with a stack: without a sample the source keeps the weight. */
   /* Set by take. */
   uint64_t end_ns;   /* CLOCK_MONOTONIC at the end. */
   uint64_t spent_ns; /* Time since time_ns in which the thread ran, about. */
