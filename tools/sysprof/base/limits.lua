@@ -1,8 +1,8 @@
 ----------------------------------------------------------------------------
 -- Limits of all that comes from outside: profiles, programs, ELF files, requests.
 --
--- limits.NAME is a number; limits.sentence() tells what the user reads. doc/limits.md has the same table, and a test
--- compares them. No other module of the reader has a limit of its own.
+-- limits.NAME is a number; limits.sentence() tells what the user reads. etc/limits writes the table into doc/limits.md,
+-- and a test compares them. No other module of the reader has a limit of its own.
 ----------------------------------------------------------------------------
 
 local limits = {}
@@ -192,10 +192,21 @@ function limits.too_long(most)
   return (TOO_LONG:gsub("{}", number_text(most)))
 end
 
--- Returns a row as a line of the table in doc/limits.md.
-function limits.document_row(row)
-  local number, reads = number_text(row[2]), sentences[row[1]]:gsub("%%%.0f", "N"):gsub("%%[sg]", "...")
-  return ("| %s | %s%s | %s |"):format(row[4], number, row[3] == "" and "" or " " .. row[3], reads)
+-- Returns the limits of the reader as the beginning of doc/limits.md; etc/limits writes it there.
+function limits.document()
+  local lines = { "# Limits", "",
+    "All that comes from outside has a limit: profiles, programs, clients, ELF files, requests. Where the user reads no",
+    "sentence, the column says in brackets what happens. `etc/limits` writes the limits of the reader into this page.", "" }
+  for i, row in ipairs(limits.ROWS) do
+    if type(row) == "string" then
+      if i > 1 then lines[#lines + 1] = "" end
+      lines[#lines + 1] = ("## %s\n\n| what | limit | the user reads |\n|---|---|---|"):format(row)
+    else
+      local number, reads = number_text(row[2]), sentences[row[1]]:gsub("%%%.0f", "N"):gsub("%%[sg]", "...")
+      lines[#lines + 1] = ("| %s | %s%s | %s |"):format(row[4], number, row[3] == "" and "" or " " .. row[3], reads)
+    end
+  end
+  return table.concat(lines, "\n") .. "\n\n"
 end
 
 -- No limit is missing unnoticed.
