@@ -2,7 +2,7 @@
 # profiles of its children; a newer sysprof.bin of another origin comes first.
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 
 rm -rf ./*
 mkdir -p state work other

@@ -2,7 +2,7 @@
 # before the collection; what other functions and ended blocks held is garbage.
 
 set -u
-. "$SYSPROF_SOURCE/test/lib/check.sh"
+. "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
 
 rm -rf ./*
 tool=$SYSPROF_BUILD/bin/luajit-sysprof
