@@ -195,8 +195,9 @@ end
 -- Returns the limits of the reader as the beginning of doc/limits.md; etc/limits writes it there.
 function limits.document()
   local lines = { "# Limits", "",
-    "All that comes from outside has a limit: profiles, programs, clients, ELF files, requests. Where the user reads no",
-    "sentence, the column says in brackets what happens. `etc/limits` writes the limits of the reader into this page.", "" }
+    "All that comes from outside has a limit: profiles, programs, clients, ELF files, requests. Where the user reads",
+    "no sentence, the column says in brackets what happens. `etc/limits` writes those of the reader here.",
+    "" }
   for i, row in ipairs(limits.ROWS) do
     if type(row) == "string" then
       if i > 1 then lines[#lines + 1] = "" end
