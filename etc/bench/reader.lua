@@ -12,7 +12,7 @@
 ----------------------------------------------------------------------------
 
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local F = B.F
 local uleb = B.uleb
 
@@ -227,13 +227,13 @@ function command.read(path)
   local file = assert(io.open(path, "rb"))
   local size = file:seek("end")
   file:close()
-  local reader = require("sysprof.reader")
+  local reader = require("sysprof.read.reader")
   local start = os.clock()
   local p = assert(reader.read(path))
   local seconds = os.clock() - start
   local samples = p:totals()
   local stacks = p.slots.count and p.slots:count() or #p.slots	-- Of an old reader.
-  require("sysprof.folded").render(require("sysprof.view").new(p), function() end)
+  require("sysprof.formats.folded").render(require("sysprof.show.view").new(p), function() end)
   local rendered = os.clock() - start - seconds
   print(("%8.1f MB %10d samples %6d stacks %7.2f s %7.1f MB/s %7.2f Msamples/s" ..
 	 "  folded %5.2f s  peak %5.1f MiB"):format(size / 1e6, samples, stacks,

@@ -3,7 +3,7 @@
 ----------------------------------------------------------------------------
 
 local bit = require("bit")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local workloads = require("workloads")
 
 local SECONDS = tonumber(arg[1])

@@ -1,15 +1,14 @@
 -- Comparison of a profile of lua_payload.lua with the program's own measurements. Prints
--- the hottest stacks and both shares. Reads the profile with the reader's modules.
+-- the hottest stacks and both shares. Reads the profile with the reader's library.
 --
 -- usage: luajit compare.lua PROFILE MEASURED
 --   MEASURED  output of lua_payload.lua
 
-local reader = require("sysprof.reader")
-local view = require("sysprof.view")
+local sysprof = require("sysprof")
 
 local STACKS = 3
 
-local profile = assert(reader.read(arg[1]))
+local profile = assert(sysprof.read(arg[1]))
 assert(profile.complete, profile:problem_text())
 
 -- A stack as text, with a recursion as one line.
@@ -34,7 +33,7 @@ local functions = {
 
 -- Count samples: all, by stack, and by function.
 local total, by_stack = 0, {}
-view.new(profile, {}):each(function(names, n, value)
+sysprof.view(profile):each(function(names, n, value)
   local text = stack_text(names, n)
   total = total + value
   by_stack[text] = (by_stack[text] or 0) + value

@@ -5,7 +5,7 @@
 local ffi = require("ffi")
 local neighbours = require("neighbours")
 local programs = require("accuracy_programs")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 
 ffi.cdef([[
 typedef struct { long sec, nsec; } busy_time;

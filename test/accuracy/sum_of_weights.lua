@@ -4,7 +4,7 @@
 -- SERIAL: the samples of a loaded machine are late
 
 local ffi = require("ffi")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 
 ffi.cdef([[
   typedef struct { int sec, sec_high, nsec, nsec_high; } half_timespec;

@@ -8,7 +8,7 @@
 local t = require("tools_test")
 local coverage = require("coverage")
 local ffi = require("ffi")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 
 if ffi.arch ~= "x64" then
   print("the numbers of system calls are those of x86-64")

@@ -1,7 +1,7 @@
 -- The file tells the command line, cut where it is long, and the host.
 
 local t = require("tools_test")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 
 -- Returns what a program says of itself that gets these arguments.
 local function meta_of(arguments)

@@ -5,7 +5,7 @@
 local t = require("tools_test")
 package.path = t.source .. "/tools/?.lua;" .. package.path
 local box = require("box")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local ffi = require("ffi")
 ffi.cdef("unsigned geteuid(void); int kill(int, int);")
 

@@ -6,7 +6,7 @@
 local t = require("tools_test")
 package.path = t.source .. "/tools/?.lua;" .. package.path
 local box = require("box")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local ffi = require("ffi")
 ffi.cdef [[
 typedef struct { long s, ns; } sysprof_time;

@@ -9,7 +9,7 @@
 local t = require("tools_test")
 package.path = t.source .. "/tools/?.lua;" .. package.path
 local box = require("box")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 
 local LOST_S = 1
 local TICK_S = 0.01	-- Of the slowest kernel.

@@ -3,8 +3,8 @@
 -- not get it, not even one of the same chunk, lines and size.
 
 local t = require("tools_test")
-local G = require("sysprof.grammar")
-local reader = require("sysprof.reader")
+local G = require("sysprof.base.grammar")
+local reader = require("sysprof.read.reader")
 local sysprof = misc.sysprof
 
 jit.off()

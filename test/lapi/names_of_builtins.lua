@@ -2,7 +2,7 @@
 -- Builtin functions have the names that users write.
 
 local t = require("tools_test")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local ffi = require("ffi")
 local sysprof = misc.sysprof
 

@@ -7,7 +7,7 @@
 -- the call gives their names.
 
 local t = require("tools_test")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local ffi = require("ffi")
 local sysprof = misc.sysprof
 

@@ -2,8 +2,8 @@
 -- A function keeps its name while the program loads, calls and drops thousands of others.
 
 local t = require("tools_test")
-local reader = require("sysprof.reader")
-local view = require("sysprof.view")
+local reader = require("sysprof.read.reader")
+local view = require("sysprof.show.view")
 
 local SAMPLES = 12000
 local LOADED = 3000	-- Of these, sampled at least. Ids were given anew after 2048 once.
@@ -34,7 +34,7 @@ end
 t.ok(n > LOADED, ("samples of %d loaded functions"):format(n))
 
 local out, named, nameless = {}, 0, 0
-require("sysprof.folded").render(view.new(p, { no_host = true }), function(s) out[#out + 1] = s end)
+require("sysprof.formats.folded").render(view.new(p, { no_host = true }), function(s) out[#out + 1] = s end)
 local place = ("names_stay[%%w_.]*:%d%%f[%%D]"):format(debug.getinfo(stays, "S").linedefined)
 for stack, count in table.concat(out):gmatch("([^\n]*) (%d+)\n") do
   if stack:find(";stays %([^;()]*" .. place) then named = named + count

@@ -3,7 +3,7 @@
 -- then reads a VM in the middle of its work.
 
 local t = require("tools_test")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local sysprof = misc.sysprof
 
 -- Each of these calls f() somewhere.

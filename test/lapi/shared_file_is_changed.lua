@@ -2,7 +2,7 @@
 -- unchanged, else it begins the file again.
 
 local t = require("tools_test")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local sysprof = misc.sysprof
 
 -- Profiles a moment into the file. Returns the number of samples.

@@ -1,9 +1,9 @@
 -- A compiled loop over pairs() meets another iterator later, so the VM changes the loop's
 -- instruction. No stack of the iterator is broken, and its callers have their lines.
 
-local reader = require("sysprof.reader")
-local view = require("sysprof.view")
-local folded = require("sysprof.folded")
+local reader = require("sysprof.read.reader")
+local view = require("sysprof.show.view")
+local folded = require("sysprof.formats.folded")
 
 local FILE = "p.bin"
 local BROKEN_SHARE = 0.005

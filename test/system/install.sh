@@ -21,7 +21,7 @@ mv prefix moved
 cd /
 
 # Modules, the reader and jit.p are found where the executable is.
-for module in jit.p jit.vmdef sysprof.reader; do
+for module in jit.p jit.vmdef sysprof; do
   file=$("$moved/bin/luajit" -e "print(package.searchpath('$module', package.path))")
   [ "$file" = "$moved/share/luajit-2.1/$(echo "$module" | tr . /).lua" ] ||
     fail "$module is found as '$file'"

@@ -8,9 +8,9 @@
 
 local t = require("tools_test")
 package.path = t.source .. "/tools/?.lua;" .. package.path
-local G = require("sysprof.grammar")
-local reader = require("sysprof.reader")
-local view = require("sysprof.view")
+local G = require("sysprof.base.grammar")
+local reader = require("sysprof.read.reader")
+local view = require("sysprof.show.view")
 
 local SAMPLES = tonumber(os.getenv("SYSPROF_STRESS_SAMPLES") or "1000")
 local LEAST = 30	-- Samples that make a check worth something.

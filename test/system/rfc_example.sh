@@ -14,7 +14,8 @@ eval "cc ${CFLAGS-} -O2 -shared -fPIC -o libc_payload.so \"\$demo/c_payload.c\""
 cat >check.lua <<'LUA'
 -- Standard errors of a share among the samples, and what measuring costs itself.
 local ERRORS_MAX, POINTS_MAX = 4.5, 0.5
-local p = assert(require("sysprof.reader").read("profile.bin"))
+local sysprof = require("sysprof")
+local p = assert(sysprof.read("profile.bin"))
 assert(p.complete, p:problem_text())
 
 local measured = {}
@@ -39,7 +40,7 @@ local orders = {
 }
 local status = 0
 local total, samples, ordered = 0, {}, {}
-require("sysprof.view").new(p):each(function(names, n, value)
+sysprof.view(p):each(function(names, n, value)
   total = total + value
   for name, order in pairs(orders) do
     if stands(names, n, { order[3] }) then

@@ -1,6 +1,6 @@
 -- The reader's modules stand in rooms. CONTRIBUTING.md has their floors in a table. A
--- module requires modules of its own room and of lower rooms only, never in a circle. A
--- file beside the rooms only forwards a documented name.
+-- module requires modules of its own room and of lower rooms only, never in a circle. No
+-- module requires the library, which stands above the rooms as the commands do.
 -- BASE: none, it reads the text of our sources only
 
 local source = assert(os.getenv("SYSPROF_SOURCE"))
@@ -41,7 +41,7 @@ end
 -- Modules of the reader that a file requires.
 local function required(path)
   local found = {}
-  for name in read(path):gmatch("require%s*%(?%s*[\"']sysprof%.([%w_.]+)[\"']") do
+  for name in read(path):gmatch("require%s*%(?%s*[\"']sysprof%.?([%w_.]*)[\"']") do
     found[#found + 1] = name
   end
   return found
@@ -53,12 +53,7 @@ for _, path in ipairs(list("cd '" .. root .. "' && find . -name '*.lua' | LC_ALL
   local room, name = path:match("^(%l+)/([%w_]+)%.lua$")
   local found = required(root .. path)
   if not room then
-    -- require("sysprof.ROOM.NAME") and nothing else.
-    local short = path:match("^([%w_]+)%.lua$") or path
-    local to = read(root .. path):match('^return require%("sysprof%.([%l]+%.[%w_]+)"%)[^\n]*\n$')
-    if not to or to:match("%.(.*)$") ~= short then
-      fail(path, ": expected one line that forwards to the module '", short, "' of a room")
-    end
+    fail(path, ": stands in no room")
   elseif not floors[room] then
     fail(path, ": CONTRIBUTING.md has no room '", room, "'")
   else
@@ -90,10 +85,10 @@ local function visit(name, trail)
 end
 for name in pairs(edges) do visit(name, "") end
 
--- The commands see the rooms, and the forwarded names are for others.
+-- The library and the commands name modules by their rooms.
 for _, path in ipairs(list("find '" .. source .. "/tools' -maxdepth 1 -name '*.lua'")) do
   for _, to in ipairs(required(path)) do
-    if not to:find("^%l+%.[%w_]*$") then fail(path, ": requires 'sysprof.", to, "'") end
+    if not floors[to:match("^(%l+)%.[%w_]*$")] then fail(path, ": requires 'sysprof.", to, "'") end
   end
 end
 os.exit(failures == 0 and 0 or 1)

@@ -3,8 +3,8 @@
 -- BASE: none, times that the kernel counts; the VM runs a loop, or none
 
 local ffi = require("ffi")
-local reader = require("sysprof.reader")
-local view = require("sysprof.view")
+local reader = require("sysprof.read.reader")
+local view = require("sysprof.show.view")
 local shell_status = require("shell_status")
 
 jit.off()

@@ -3,11 +3,11 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local json = require("json_decode")
 local pprof = require("pprof_decode")
-local reader = require("sysprof.reader")
-local view = require("sysprof.view")
+local reader = require("sysprof.read.reader")
+local view = require("sysprof.show.view")
 local wait_stacks = require("wait_stacks")
 local F = B.F
 
@@ -36,7 +36,7 @@ end
 
 local function render_profile(p, format, o)
   local out = {}
-  require("sysprof." .. format).render(assert(view.new(p, o)), function(s) out[#out + 1] = s end)
+  require("sysprof.formats." .. format).render(assert(view.new(p, o)), function(s) out[#out + 1] = s end)
   return table.concat(out)
 end
 

@@ -3,7 +3,7 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local F = B.F
 
 local function profile(lost)

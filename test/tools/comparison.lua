@@ -3,10 +3,10 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local json = require("json_decode")
-local reader = require("sysprof.reader")
-local view = require("sysprof.view")
+local reader = require("sysprof.read.reader")
+local view = require("sysprof.show.view")
 local F = B.F
 
 -- a, b, c: samples of main;a, main;b, main;b;c.
@@ -28,7 +28,7 @@ local function compare(format, options, after, before)
   local v = view.new(assert(reader.parse_string(after or AFTER)), options)
   v:compare_with(view.new(assert(reader.parse_string(before or BEFORE)), options))
   local out = {}
-  require("sysprof." .. format).render(v, function(s) out[#out + 1] = s end)
+  require("sysprof.formats." .. format).render(v, function(s) out[#out + 1] = s end)
   return table.concat(out)
 end
 
@@ -50,7 +50,7 @@ do
   s:lfunc(1, 1, "@x", "main"):stack(1, { F.cbound, F.lfunc(1) }):stack(2, { F.work(G.SPF_WORK_OTHERS) })
   s:stack(3, { F.work(G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_NO_TICK) })
   s:sample(1, 0, 9, 0, 10000, 0, {}):sample(2, 0, 1, 0, 3000, 0, {}):sample(3, 0, 1, 0, 3000, 0, {})
-  local unplaced = require("sysprof.show.headline").unplaced(assert(require("sysprof.reader").parse_string(s:finish())))
+  local unplaced = require("sysprof.show.headline").unplaced(assert(require("sysprof.read.reader").parse_string(s:finish())))
   t.equal(unplaced, "3.1% of cpu has no place: [threads not sampled], " ..
 	  "3.1% of cpu has no place: [stack unknown: no tick came]", "what has no place")
   t.equal(t.render(s:finish()), "[stack unknown: no tick came] 3000\n[threads not sampled] 3000\nmain (x:1) 90000\n",

@@ -3,9 +3,9 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local reader = require("sysprof.reader")
-local symbols = require("sysprof.symbols")
-local view = require("sysprof.view")
+local reader = require("sysprof.read.reader")
+local symbols = require("sysprof.names.symbols")
+local view = require("sysprof.show.view")
 local F = B.F
 
 -- Functions a, b, c, each with its number as its line.
@@ -68,7 +68,7 @@ local by_line = require("sysprof.show.linecosts").count(view.new(recursion), fal
 t.equal(by_line["@x"].rows[2].total, 2, "a recursion: total")
 t.equal(by_line["@x"].rows[2].compiled, 1, "a recursion: compiled")
 local rows = {}
-require("sysprof.top").render(view.new(recursion), function(text) rows[#rows + 1] = text end)
+require("sysprof.formats.top").render(view.new(recursion), function(text) rows[#rows + 1] = text end)
 t.contains(table.concat(rows), " 50.0  b (x:2)", "a recursion: the function")
 
 -- -- Formats ---------------------------------------------------------------

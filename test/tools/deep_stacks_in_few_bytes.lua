@@ -5,7 +5,7 @@
 -- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local stream_of = require("deep_stacks").stream_of
 
 -- 16,000 frames in each of 3,000 stacks: folded, that would be 580 MB, and as a tree

@@ -4,9 +4,9 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local text = require("sysprof.base.text")
-local view = require("sysprof.view")
+local view = require("sysprof.show.view")
 local F = B.F
 
 local BAD = { "\216\156", "\226\128\142", "\226\128\143", "\194\173", "\226\128\139", "\226\128\141", "\226\129\160",
@@ -42,7 +42,7 @@ local function check(format, options)
   local p = assert(reader.parse_string(stream, { timeline = true }))
   local out = {}
   options.title = "title" .. all
-  require("sysprof." .. format).render(view.new(p, options), function(s) out[#out + 1] = s end)
+  require("sysprof.formats." .. format).render(view.new(p, options), function(s) out[#out + 1] = s end)
   out = table.concat(out)
   if format == "pprof" then
     t.with_file(out, function(path)

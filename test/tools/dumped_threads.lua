@@ -4,10 +4,10 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local dumped = require("sysprof.cli.dumped")
 local json = require("json_decode")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local threadstacks = require("sysprof.show.threadstacks")
 local F = B.F
 

@@ -8,7 +8,7 @@ local B = require("stream_builder")
 local E = require("elf_files")
 local demangle = require("sysprof.names.demangle")
 local elf = require("sysprof.names.elf")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local symbolfiles = require("sysprof.names.symbolfiles")
 
 E.needs("g++", "nm", "readelf", "strip")

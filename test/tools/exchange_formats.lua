@@ -4,19 +4,19 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local json = require("json_decode")
 local made = require("made_profile")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local selfreport = require("sysprof.show.selfreport")
 local text = require("sysprof.base.text")
-local view = require("sysprof.view")
+local view = require("sysprof.show.view")
 local F = B.F
 
 local function render(stream, format, options)
   local p = assert(reader.parse_string(stream, { timeline = true }))
   local out = {}
-  require("sysprof." .. format).render(view.new(p, options), function(s)
+  require("sysprof.formats." .. format).render(view.new(p, options), function(s)
     out[#out + 1] = s
   end)
   out = table.concat(out)

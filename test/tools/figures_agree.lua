@@ -3,7 +3,7 @@
 -- BASE: none, it reads no profile of this LuaJIT
 
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local headline = require("sysprof.show.headline")
 local json = require("json_decode")
 local selfreport = require("sysprof.show.selfreport")

@@ -4,7 +4,7 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local otherfiles = require("sysprof.read.otherfiles")
 local F = B.F
 

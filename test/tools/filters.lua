@@ -3,9 +3,9 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local filters = require("sysprof.show.filters")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local F = B.F
 
 -- -- Patterns --------------------------------------------------------------
@@ -120,7 +120,7 @@ t.equal(table.concat(got, " "), ("1000:%d:2 2000:%d:2 4000:%.0f:1 6000:1000:1 " 
 
 -- -- No sample passes ------------------------------------------------------
 
-local view = require("sysprof.view")
+local view = require("sysprof.show.view")
 local NONE = "no sample passes the filters"
 
 -- What a view under filters says that shows nothing.

@@ -28,7 +28,7 @@ t.equal(us, tonumber(doc:match("that is (%d+) microseconds")), "its CPU time")
 t.equal(bytes:sub(1, #B.PROLOGUE), B.PROLOGUE, "its prologue")
 
 -- Every constant that the document names exists.
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 for name in doc:gmatch("`(SPF_[%u_]+)`") do
   t.ok(G[name], "constant " .. name)
 end

@@ -4,12 +4,12 @@
 -- LONG: 28
 
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local made = require("made_profile")
 local naive = require("naive_profile")
 local naive_activity = require("naive_activity")
 local naive_waits = require("naive_waits")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local t = require("tools_test")
 local naive_formats = require("naive_formats")
 local random_stack = require("random_stack")

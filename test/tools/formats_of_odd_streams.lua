@@ -3,12 +3,12 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local json = require("json_decode")
 local made = require("made_profile")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local text = require("sysprof.base.text")
-local view = require("sysprof.view")
+local view = require("sysprof.show.view")
 local F = B.F
 
 local FORMATS = { "folded", "top", "tree", "flamegraph", "svg", "pprof", "speedscope",
@@ -22,7 +22,7 @@ local function check(stream, what)
     local v = view.new(p, { by = format == "top" and "module" or nil })
     if format == "flamegraph" then v:compare_with(view.new(base)) end
     local out = {}
-    local ok, err = pcall(require("sysprof." .. format).render, v, function(s)
+    local ok, err = pcall(require("sysprof.formats." .. format).render, v, function(s)
       t.ok(type(s) == "string", what .. ", " .. format .. ": a text")
       out[#out + 1] = s
     end)

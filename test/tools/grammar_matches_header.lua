@@ -2,7 +2,7 @@
 -- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 
 local header = t.read_file(t.source .. "/src/profile/format/lj_sysprof_format.h")
 	       :gsub("\\\n%s*", " ")
@@ -14,7 +14,7 @@ for name, rest in header:gmatch("#define%s+(SPF_[%w_]+)[ \t]+([^\n]+)") do
 end
 
 for name, value in pairs(defined) do
-  t.equal(G[name], value, name .. " in sysprof.grammar")
+  t.equal(G[name], value, name .. " in the grammar")
 end
 for name in pairs(G) do
   if name:match("^SPF_") then

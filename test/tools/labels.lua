@@ -3,11 +3,11 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local json = require("json_decode")
 local pprof = require("pprof_decode")
-local reader = require("sysprof.reader")
-local view = require("sysprof.view")
+local reader = require("sysprof.read.reader")
+local view = require("sysprof.show.view")
 local F = B.F
 
 -- Each chunk begins without labels. Ids 1 and 40 are one set for users, 2 another one, 3 none.
@@ -32,7 +32,7 @@ local function decoded(format, options)
   local p = assert(reader.parse_string(bytes, { timeline = true }))
   t.equal(p:problem_text(), nil, "complete")
   local out = {}
-  require("sysprof." .. format).render(assert(view.new(p, options)), function(s) out[#out + 1] = s end)
+  require("sysprof.formats." .. format).render(assert(view.new(p, options)), function(s) out[#out + 1] = s end)
   return table.concat(out)
 end
 
@@ -126,7 +126,7 @@ p = reader.parse_string(b:finish())
 t.equal(p.slots:count(), 1000, "many sets")
 local v = view.new(p, { event = "faults", labels = { "request=77" } })
 local out = {}
-require("sysprof.folded").render(v, function(s) out[#out + 1] = s end)
+require("sysprof.formats.folded").render(v, function(s) out[#out + 1] = s end)
 t.equal(table.concat(out), "[no stack] 2\n", "one of many sets")
 
 t.finish()

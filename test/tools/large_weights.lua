@@ -4,7 +4,7 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local json = require("json_decode")
 local pprof = require("pprof_decode")
 local F = B.F
@@ -97,7 +97,7 @@ text = problem_of { 2^63 }
 t.contains(text or "", "expected a record of sysprof", "a weight at the limit")
 
 -- The same in several files, and in several sessions of one. What is too much is left out.
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 
 local function write_stream(path, ...)
   local b = B.new():context():event(0, "waits", G.SPF_UNIT_US, 0):lfunc(1, 1, "@a.lua", "f"):stack(1, { F.lfunc(1, 1) })

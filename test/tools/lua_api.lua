@@ -1,12 +1,10 @@
--- The reader as modules of another program: the example in doc/tool.md runs, and has the
--- documented fields.
+-- The reader as a library of another program: the example in doc/tool.md runs, the documented
+-- functions and fields exist, and what fails is a sentence.
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
-local reader = require("sysprof.reader")
-local view = require("sysprof.view")
-local F = B.F
+local sysprof = require("sysprof")
+local F, G = B.F, sysprof.grammar
 
 local function stream()
   local b = B.new():meta("clock", "cpu"):context(5)
@@ -17,7 +15,7 @@ local function stream()
 end
 
 -- Profile.
-local p = assert(reader.parse_string(stream()))
+local p = assert(sysprof.parse_string(stream()))
 t.equal(p.complete, true, "complete")
 t.equal(#p.problems, 0, "problems")
 t.equal(p:problem_text(), nil, "problem_text")
@@ -31,7 +29,7 @@ t.equal(p:states()[G.SPF_VMST_GC], 3, "states")
 
 -- A view, stack by stack.
 local seen = 0
-view.new(p, { no_host = true }):each(function(names, n, value)
+sysprof.view(p, { no_host = true }):each(function(names, n, value)
   seen = seen + value
   t.equal(n, 1, "frames")
   t.equal(names[1].text, "f (x.lua:3)", "name")
@@ -43,7 +41,7 @@ t.equal(seen, 4, "values")
 local s = stream()
 for _, size in ipairs { 1, 2, 7, 1000 } do
   local at = 0
-  local parsed = reader.parse(function()
+  local parsed = sysprof.parse(function()
     local part = s:sub(at + 1, at + size)
     at = at + #part
     return part ~= "" and part or nil
@@ -51,7 +49,7 @@ for _, size in ipairs { 1, 2, 7, 1000 } do
   t.equal(parsed:totals(), 4, "samples read in parts of " .. size)
 end
 local first = true
-local failed = reader.parse(function()
+local failed = sysprof.parse(function()
   if first then
     first = false
     return s:sub(1, 40)
@@ -60,12 +58,56 @@ local failed = reader.parse(function()
 end)
 t.equal(failed.complete, false, "reading fails in the middle")
 t.contains(failed:problem_text(), "Input/output error", "why reading failed")
-local none, message = reader.parse(function() return nil, "Input/output error" end)
+local none, message = sysprof.parse(function() return nil, "Input/output error" end)
 t.equal(none, nil, "reading fails at once")
 t.equal(message, "Input/output error", "why reading failed at once")
-none, message = reader.read("/no/such/file")
+none, message = sysprof.read("/no/such/file")
 t.equal(none, nil, "no such file")
 t.equal(message, "No such file or directory", "message of no such file")
+
+-- Several files, and the one that is missing.
+t.with_file(s, function(path)
+  t.equal(assert(sysprof.read(path)):totals(), 4, "a file")
+  t.equal(assert(sysprof.read({ path, path })):totals(), 8, "two files")
+  local nothing, err, which = sysprof.read({ path, "/no/such/file" })
+  t.equal(nothing, nil, "one of two files is missing")
+  t.equal(which .. ": " .. err, "/no/such/file: No such file or directory", "which one")
+end)
+t.equal(select(2, sysprof.read({})), "expected a file, or a list of files", "no file")
+
+-- Outputs: by a function, and into a file.
+local view = sysprof.view(p)
+local function rendered(format, to)
+  local out = {}
+  local ok, err = sysprof.render(to or view, format, function(part) out[#out + 1] = part end)
+  return ok and table.concat(out), err
+end
+t.contains(rendered("folded"), "f (x.lua:3)", "folded")
+t.equal(rendered("collapsed"), rendered("folded"), "another name of a format")
+for _, format in ipairs { "top", "tree", "flamegraph", "svg", "pprof" } do
+  t.ok(#rendered(format) > 0, format)
+end
+local singles = sysprof.view(assert(sysprof.parse_string(s, { timeline = true })))
+for _, format in ipairs { "speedscope", "gecko", "json" } do
+  t.ok(#rendered(format, singles) > 0, format)
+  t.equal(select(2, rendered(format)),
+	  ("the format of '%s' needs single samples; read the profile with { timeline = true }"):format(format), format)
+end
+local expected = "; expected one of folded, top, tree, flamegraph, svg, pprof, speedscope, gecko, json"
+t.equal(select(2, rendered("doc")), "there is no format 'doc'" .. expected, "an unknown format")
+t.equal(select(2, rendered(nil)), "there is no format" .. expected, "no format")
+t.equal(select(2, sysprof.render(view, nil, "x.doc")), "the ending of 'x.doc' tells no format" .. expected, "an ending")
+t.equal(sysprof.render(view, nil, "api.folded"), true, "into a file")
+t.equal(t.read_file("api.folded"), rendered("folded"), "what is in the file")
+t.equal(sysprof.render(view, "top", "api.folded"), true, "over a file")
+t.equal(t.read_file("api.folded"), rendered("top"), "what is in the file then")
+t.contains(select(2, sysprof.render(view, "top", "/no/folder/x")), "cannot write /no/folder/x: ", "no folder")
+
+-- The fields.
+t.equal(sysprof.events.list(p)[1].samples, 4, "events")
+t.contains(table.concat(sysprof.symbols.KINDS, " "), "lua", "kinds of names")
+t.equal(select(2, sysprof.annotate.new(view, "/no/such.lua")) ~= nil, true, "a listing of no source")
+t.equal(sysprof.reader, nil, "no other field")
 
 -- The document's example, as a program of its own.
 local doc = t.read_file(t.source .. "/doc/tool.md")

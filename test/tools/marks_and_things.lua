@@ -3,12 +3,12 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
-local events = require("sysprof.events")
+local G = require("sysprof.base.grammar")
+local events = require("sysprof.model.events")
 local json = require("json_decode")
 local memory = require("sysprof.show.memory")
-local reader = require("sysprof.reader")
-local view = require("sysprof.view")
+local reader = require("sysprof.read.reader")
+local view = require("sysprof.show.view")
 local uleb = B.uleb
 
 local FIELDS = { { G.SPF_FIELD_THING, "object" }, { G.SPF_FIELD_COUNT, "objects" } }
@@ -16,7 +16,7 @@ local GONE, DROPPED = G.SPF_ENDED_GONE, G.SPF_ENDED_DROPPED
 
 local function render(p, format)
   local out = {}
-  require("sysprof." .. format).render(view.new(p), function(s) out[#out + 1] = s end)
+  require("sysprof.formats." .. format).render(view.new(p), function(s) out[#out + 1] = s end)
   return table.concat(out)
 end
 
@@ -164,7 +164,7 @@ local function compared(before, after, format)
   local options = { event = "live", weight = "event", brief = true, by = "lua" }
   local v, out = view.new(after, options), {}
   v:compare_with(view.new(before, options))
-  require("sysprof." .. (format or "top")).render(v, function(s) out[#out + 1] = s end)
+  require("sysprof.formats." .. (format or "top")).render(v, function(s) out[#out + 1] = s end)
   return table.concat(out):gsub("\n +", " ")
 end
 local some, none = sized({ { HELD, 1e6 } }, 500), sized({ { HELD, 2e6 }, { FIRST + G.SPF_EVENT_TOTAL, 500 } })

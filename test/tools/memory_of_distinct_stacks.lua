@@ -5,8 +5,8 @@
 local ffi = require("ffi")
 local t = require("tools_test")
 local calltree = require("sysprof.show.calltree")
-local reader = require("sysprof.reader")
-local view = require("sysprof.view")
+local reader = require("sysprof.read.reader")
+local view = require("sysprof.show.view")
 local stream_builder = require("stream_builder")
 
 ffi.cdef [[

@@ -4,10 +4,10 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local merge = require("sysprof.model.merge")
-local reader = require("sysprof.reader")
-local view = require("sysprof.view")
+local reader = require("sysprof.read.reader")
+local view = require("sysprof.show.view")
 local F = B.F
 
 -- Writes the streams, reads them as one; returns folded output and the profile.
@@ -18,7 +18,7 @@ local function merged(streams, options)
     return reader.read_all(list, options)
   end)
   if p then
-    require("sysprof.folded").render(view.new(p), function(s) out[#out + 1] = s end)
+    require("sysprof.formats.folded").render(view.new(p), function(s) out[#out + 1] = s end)
   end
   return table.concat(out), p, paths, err, bad
 end
@@ -129,7 +129,7 @@ for _, pair in ipairs {
     local v = view.new(assert(reader.parse_string(pathed(a[1], a[2], 1))))
     v:compare_with(view.new(assert(reader.parse_string(pathed(c[1], c[2], 2)))))
     local out_diff = {}
-    require("sysprof.folded").render(v, function(s) out_diff[#out_diff + 1] = s end)
+    require("sysprof.formats.folded").render(v, function(s) out_diff[#out_diff + 1] = s end)
     local nameless_one = a[1] == "" or c[1] == ""
     if not nameless_one then t.equal(select(2, table.concat(out_diff):gsub("\n", "")), rows, what .. ": compared") end
     a, c = c, a

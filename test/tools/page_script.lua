@@ -242,13 +242,13 @@ t.equal(run(page, { query = "nothing" }).forwardMatches, 0, "no match")
 
 -- -- A comparison ------------------------------------------------------------
 
-local reader, view = require("sysprof.reader"), require("sysprof.view")
+local reader, view = require("sysprof.read.reader"), require("sysprof.show.view")
 
 local function compared(after, before)
   local v = view.new(reader.parse_string(after))
   v:compare_with(view.new(reader.parse_string(before)))
   local out = {}
-  require("sysprof.flamegraph").render(v, function(s) out[#out + 1] = s end)
+  require("sysprof.formats.flamegraph").render(v, function(s) out[#out + 1] = s end)
   return run(table.concat(out))
 end
 
@@ -364,7 +364,7 @@ console.log(JSON.stringify({ steps, tip, rows: data.list.length }));
 
 local v2 = view.new(assert(reader.parse_string(stream, { activity = true })))
 local out = {}
-require("sysprof.flamegraph").render(v2, function(s) out[#out + 1] = s end)
+require("sysprof.formats.flamegraph").render(v2, function(s) out[#out + 1] = s end)
 page = table.concat(out)
 t.write_file("data.json", page:match('id="data">\n(.-)\n</script>'))
 local palette, threads = require("sysprof.formats.flamegraph_palette"), require("sysprof.formats.flamegraph_threads")

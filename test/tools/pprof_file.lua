@@ -168,9 +168,9 @@ local function check_go(path)
   for self, line in go("-list=src/a.lua -source_path=."):gmatch("\n +([%d.]+) +[%d.]+ +(%d+):text") do
     listed[line] = (listed[line] or 0) + (tonumber(self) or 0)
   end
-  local view = require("sysprof.view").new(p)
+  local view = require("sysprof.show.view").new(p)
   local annotated = {}
-  assert(require("sysprof.annotate").new(view, "src/a.lua")):render(function(s)
+  assert(require("sysprof.formats.annotate").new(view, "src/a.lua")):render(function(s)
     annotated[#annotated + 1] = s
   end)
   n = 0

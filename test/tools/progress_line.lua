@@ -4,7 +4,7 @@
 local t = require("tools_test")
 local B = require("stream_builder")
 local progress = require("sysprof.cli.progress")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 
 local time, written = 100, {}
 local system = { terminal = true, now = function() return time end,

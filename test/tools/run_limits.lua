@@ -5,7 +5,7 @@
 
 local t = require("tools_test")
 package.path = t.source .. "/tools/?.lua;" .. package.path
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 
 local RUN = ("TMPDIR=. '%s' '%s/tools/luajit-sysprof.lua' run "):format(t.luajit, t.source)
 

@@ -4,9 +4,9 @@
 
 local t = require("tools_test")
 local json = require("json_decode")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local stream_of = require("deep_stacks").stream_of
-local view = require("sysprof.view")
+local view = require("sysprof.show.view")
 
 local FORMATS = { "folded", "top", "tree", "flamegraph", "svg", "pprof", "speedscope",
 		  "gecko", "json" }
@@ -17,7 +17,7 @@ local function render(stream, format, room)
   t.ok(v.frame_room >= 2^26 and v.node_room >= 2^18 and v.text_room >= 2^28, "room for any profile")
   for name, value in pairs(room) do v[name] = value end
   local out = {}
-  require("sysprof." .. format).render(v, function(s) out[#out + 1] = s end)
+  require("sysprof.formats." .. format).render(v, function(s) out[#out + 1] = s end)
   return v, table.concat(out)
 end
 

@@ -4,11 +4,11 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
-local events = require("sysprof.events")
+local G = require("sysprof.base.grammar")
+local events = require("sysprof.model.events")
 local json = require("json_decode")
 local pprof = require("pprof_decode")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local F = B.F
 
 local COUNT, NUMBER = G.SPF_FIELD_COUNT, G.SPF_FIELD_NUMBER

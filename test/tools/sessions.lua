@@ -4,8 +4,8 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
-local reader = require("sysprof.reader")
+local G = require("sysprof.base.grammar")
+local reader = require("sysprof.read.reader")
 local F = B.F
 
 -- A session: chunk n has n samples in a function of its own and in the host symbol "main".
@@ -187,7 +187,7 @@ end
 
 -- Samples and sum of weights of an event.
 local function totals(q, name)
-  for _, e in ipairs(require("sysprof.events").list(q)) do
+  for _, e in ipairs(require("sysprof.model.events").list(q)) do
     if e.name == name then return ("%d %d %d"):format(e.samples, e.weight, e.total) end
   end
 end

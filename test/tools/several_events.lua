@@ -4,12 +4,12 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
-local events = require("sysprof.events")
+local G = require("sysprof.base.grammar")
+local events = require("sysprof.model.events")
 local json = require("json_decode")
 local pprof = require("pprof_decode")
-local reader = require("sysprof.reader")
-local view = require("sysprof.view")
+local reader = require("sysprof.read.reader")
+local view = require("sysprof.show.view")
 local F = B.F
 
 local US, COUNT = G.SPF_UNIT_US, G.SPF_UNIT_COUNT
@@ -91,7 +91,7 @@ t.contains(out, '"nodes":[1,0,12,1,1,30]', "flamegraph: values")
 local function decoded(format, options)
   local profile = assert(reader.parse_string(bytes, { timeline = true }))
   local parts = {}
-  require("sysprof." .. format).render(view.new(profile, options),
+  require("sysprof.formats." .. format).render(view.new(profile, options),
     function(s) parts[#parts + 1] = s end)
   return json.decode(table.concat(parts))
 end

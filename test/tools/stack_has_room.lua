@@ -61,5 +61,5 @@ print(run("all()") .. " of 201 counts are wrong on a stack that fills")
 t.equal(run("require('sysprof.base.stackroom').call(all)"), "0", "wrong counts with room")
 t.equal(run("local main = function() all() io.write(wrong) return 0 end require('sysprof.cli.command').new('x').run(main, {})"),
 	"0", "wrong counts in a command")
-t.equal(run("require('sysprof.reader').parse(function() all() return nil end)"), "0", "wrong counts in the reader")
+t.equal(run("require('sysprof.read.reader').parse(function() all() return nil end)"), "0", "wrong counts in the reader")
 t.finish()

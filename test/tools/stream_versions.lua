@@ -4,8 +4,8 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
-local reader = require("sysprof.reader")
+local G = require("sysprof.base.grammar")
+local reader = require("sysprof.read.reader")
 local F, uleb, str = B.F, B.uleb, B.str
 
 -- Returns the samples, "weight event" each, and the profile.

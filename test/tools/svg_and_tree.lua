@@ -87,7 +87,7 @@ check_xml((t.render(B.new():finish(), "svg")))
 -- The event and the total of all boxes stand in the picture.
 for _, case in ipairs { { "cpu", nil, "cpu: 3 samples" }, { "cpu", "event", "cpu: 4.500 ms" }, { "alloc", nil, "alloc: 4.4 KiB" },
 			{ "alloc", "objects", "alloc: 21 objects" }, { "a<b", "event", "a&lt;b: 4500 a&lt;b" } } do
-  local G = require("sysprof.grammar")
+  local G = require("sysprof.base.grammar")
   local unit = case[1] == "cpu" and G.SPF_UNIT_US or case[1] == "alloc" and G.SPF_UNIT_BYTES or G.SPF_UNIT_COUNT
   local b = B.new():context():meta("clock", case[1]):event(0, case[1], unit, 1000, { { G.SPF_FIELD_COUNT, "objects" } })
   b:lfunc(1, 1, "@x", "f"):stack(1, { F.lfunc(1, 1) })

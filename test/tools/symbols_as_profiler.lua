@@ -3,7 +3,7 @@
 
 local t = require("tools_test")
 local demangle = require("sysprof.names.demangle")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local symbolfiles = require("sysprof.names.symbolfiles")
 
 t.write_file("work.lua", [[

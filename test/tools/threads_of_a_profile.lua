@@ -4,11 +4,11 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local json = require("json_decode")
 local merge_files = require("sysprof.read.mergefiles")
-local reader = require("sysprof.reader")
-local view = require("sysprof.view")
+local reader = require("sysprof.read.reader")
+local view = require("sysprof.show.view")
 local F = B.F
 
 local ODD = 'a<b>"\n\255;'		-- A name is any bytes,
@@ -43,7 +43,7 @@ end
 
 local function render(p, format, options)
   local out = {}
-  require("sysprof." .. format).render(view.new(p, options), function(s) out[#out + 1] = s end)
+  require("sysprof.formats." .. format).render(view.new(p, options), function(s) out[#out + 1] = s end)
   return table.concat(out)
 end
 

@@ -4,10 +4,10 @@
 local t = require("tools_test")
 local B = require("stream_builder")
 local F = B.F
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local columns = require("sysprof.base.columns")
 local keys = require("sysprof.cli.keys")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local topscreen = require("sysprof.cli.topscreen")
 local topsums = require("sysprof.cli.topsums")
 

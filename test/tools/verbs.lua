@@ -5,7 +5,7 @@
 local pty = require("pty")
 local t = require("tools_test")
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local F = B.F
 
 local COMMAND = ("TMPDIR=. '%s' '%s/tools/luajit-sysprof.lua' "):format(t.luajit, t.source)
@@ -392,7 +392,7 @@ t.write_file("verbs/none.lua", "return 1")
 t.contains(select(3, try("run -o none.bin none.lua")), "luajit-sysprof: no samples: cpu counted ", "no samples")
 -- Returns the summary of a stream.
 local function told(b)
-  local view = require("sysprof.view").new(assert(require("sysprof.reader").parse_string(b:finish())))
+  local view = require("sysprof.show.view").new(assert(require("sysprof.read.reader").parse_string(b:finish())))
   local lines = {}
   require("sysprof.cli.summary").print(function(...) lines[#lines + 1] = table.concat { ... } end, view, { "x.bin" },
     { output = "-", format = "top" })
@@ -492,7 +492,7 @@ end
 local function rated(clock, unit, period, fields, ...)
   local b = B.new():context(7):meta("clock", clock):event(0, clock, unit, period, fields)
   b:lfunc(1, 2, "@x.lua", "f"):stack(1, { F.lfunc(1, 3) }):sample(1, 0, 2, nil, 5e6, 0, { ... })
-  local view = require("sysprof.view").new(assert(require("sysprof.reader").parse_string(b:finish())))
+  local view = require("sysprof.show.view").new(assert(require("sysprof.read.reader").parse_string(b:finish())))
   local lines = {}
   require("sysprof.cli.summary").print(function(...) lines[#lines + 1] = table.concat { ... } end, view, { "x.bin" },
     { output = "-", format = "top", no_lua = true })

@@ -4,12 +4,12 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
-local events = require("sysprof.events")
+local G = require("sysprof.base.grammar")
+local events = require("sysprof.model.events")
 local json = require("json_decode")
 local pprof = require("pprof_decode")
 local random_waits = require("random_waits")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local F = B.F
 
 -- -- Names -----------------------------------------------------------------

@@ -2,12 +2,12 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local events = require("sysprof.model.events")
 local json = require("json_decode")
 local pprof = require("pprof_decode")
 local profile = require("sysprof.model.profile")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local F = B.F
 
 local US, NS = G.SPF_UNIT_US, G.SPF_UNIT_NS
@@ -55,7 +55,7 @@ t.equal(render("folded", { event = "cpu", weight = "cpu" }),
 	"[stack unknown: no tick came] 5000\nf (a.lua:1) 25000\n", "a part")
 t.equal(render("folded", { weight = "samples" }), "[runnable] 1\n[stack unknown: no tick came] 1\nf (a.lua:1) 2\n" ..
 	"f (a.lua:1);[waiting: epoll_wait] 1\ng (a.lua:2);[waiting: read] 1\n", "folded, samples")
-local _, err = require("sysprof.view").new(assert(reader.parse_string(bytes)), { weight = "waits" })
+local _, err = require("sysprof.show.view").new(assert(reader.parse_string(bytes)), { weight = "waits" })
 t.equal(err, "the event 'wall' has no weight 'waits', its weights are: samples, event", "no second weight")
 
 local top = render("top", {})
@@ -127,9 +127,9 @@ t.ok(not render("svg", { event = "offcpu" }):find("on CPU", 1, true), "svg: one 
 
 -- Returns the data in the page of a profile that was read for it.
 local function page_of(s, options)
-  local v = assert(require("sysprof.view").new(assert(reader.parse_string(s, { activity = true })), options))
+  local v = assert(require("sysprof.show.view").new(assert(reader.parse_string(s, { activity = true })), options))
   local out = {}
-  require("sysprof.flamegraph").render(v, function(part) out[#out + 1] = part end)
+  require("sysprof.formats.flamegraph").render(v, function(part) out[#out + 1] = part end)
   return json.decode(table.concat(out):match('id="data">\n(.-)\n</script>'))
 end
 

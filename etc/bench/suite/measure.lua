@@ -2,9 +2,9 @@
 -- Measurements of the benchmark suite: runs slices.lua and reads its output.
 ----------------------------------------------------------------------------
 
-local G = require("sysprof.grammar")
-local events = require("sysprof.events")
-local reader = require("sysprof.reader")
+local G = require("sysprof.base.grammar")
+local events = require("sysprof.model.events")
+local reader = require("sysprof.read.reader")
 local proc = require("proc")
 local profilers = require("profilers")
 

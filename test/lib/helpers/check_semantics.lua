@@ -8,7 +8,7 @@
 ----------------------------------------------------------------------------
 
 local programs = require("check_programs")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local shell_status = require("shell_status")
 
 local build = os.getenv("SYSPROF_BUILD")

@@ -11,7 +11,7 @@
 ----------------------------------------------------------------------------
 
 local coverage = require("coverage")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local shell_status = require("shell_status")
 
 local faults = {}

@@ -7,7 +7,7 @@
 ----------------------------------------------------------------------------
 
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local F = B.F
 
 local made = {}

@@ -5,10 +5,10 @@
 ----------------------------------------------------------------------------
 
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local merge = require("sysprof.model.merge")
-local reader = require("sysprof.reader")
-local view = require("sysprof.view")
+local reader = require("sysprof.read.reader")
+local view = require("sysprof.show.view")
 local F, uleb = B.F, B.uleb
 
 local OUTPUT_MAX = 4e6	-- Bytes of one output; they are small.
@@ -209,7 +209,7 @@ end
 
 local renderers = {}
 for _, name in ipairs(FORMATS) do
-  renderers[#renderers + 1] = require("sysprof." .. name)
+  renderers[#renderers + 1] = require("sysprof.formats." .. name)
 end
 
 local function options_of(round)

@@ -6,7 +6,7 @@
 -- same stacks on any machine.
 ----------------------------------------------------------------------------
 
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local random_waits = require("random_waits")
 
 local random_stack = {}

@@ -5,7 +5,7 @@
 ----------------------------------------------------------------------------
 
 local B = require("stream_builder")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local naive = require("naive_profile")
 local random_stack = require("random_stack")
 local F = B.F

@@ -4,7 +4,7 @@
 -- Some have numbers that no table knows: a later kernel or profiler may write them.
 ----------------------------------------------------------------------------
 
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 
 local random_waits = {}
 

@@ -9,7 +9,7 @@
 
 local bit = require("bit")
 local ffi = require("ffi")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 
 local builder = { F = {} }
 local methods = {}

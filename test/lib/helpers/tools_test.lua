@@ -191,13 +191,13 @@ end
 -- Renders a stream; returns the output and the profile, or nil and a message. base: a stream to
 -- compare with, or nil.
 function t.render(stream, format, options, base)
-  local reader = require("sysprof.reader")
-  local view = require("sysprof.view")
+  local reader = require("sysprof.read.reader")
+  local view = require("sysprof.show.view")
   local p, err = reader.parse_string(stream, { timeline = true })
   if not p then return nil, err end
   local v, out = assert(view.new(p, options)), {}
   if base then v:compare_with(view.new(assert(reader.parse_string(base)), options)) end
-  require("sysprof." .. (format or "folded")).render(v, function(s) out[#out + 1] = s end)
+  require("sysprof.formats." .. (format or "folded")).render(v, function(s) out[#out + 1] = s end)
   return table.concat(out), p
 end
 

@@ -16,9 +16,9 @@
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local programs = require("accuracy_programs")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local shell_status = require("shell_status")
 
 local accuracy = {}

@@ -8,8 +8,8 @@
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
-local events = require("sysprof.events")
-local reader = require("sysprof.reader")
+local events = require("sysprof.model.events")
+local reader = require("sysprof.read.reader")
 local truth = require("alloc_truth")
 
 local program = {}

@@ -12,8 +12,8 @@
 ----------------------------------------------------------------------------
 
 local labels = require("sysprof.model.labels")
-local reader = require("sysprof.reader")
-local view = require("sysprof.view")
+local reader = require("sysprof.read.reader")
+local view = require("sysprof.show.view")
 
 local alloc_truth = { Z = 5 }
 

@@ -6,10 +6,10 @@
 -- or cut. Needs the modules of the reader.
 ----------------------------------------------------------------------------
 
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local join = require("sysprof.show.join")
-local reader = require("sysprof.reader")
-local view = require("sysprof.view")
+local reader = require("sysprof.read.reader")
+local view = require("sysprof.show.view")
 
 local coverage = {}
 

@@ -10,8 +10,8 @@
 
 local json = require("json_decode")
 local pprof = require("pprof_decode")
-local reader = require("sysprof.reader")
-local view = require("sysprof.view")
+local reader = require("sysprof.read.reader")
+local view = require("sysprof.show.view")
 
 local legal_stacks = {}
 
@@ -202,7 +202,7 @@ end
 -- Renders a profile in a format; calls f(names, value) for each stack.
 local function each_stack(p, format, options, f)
   local out = {}
-  require("sysprof." .. format).render(assert(view.new(p, options)), function(s) out[#out + 1] = s end)
+  require("sysprof.formats." .. format).render(assert(view.new(p, options)), function(s) out[#out + 1] = s end)
   stacks_of[format](table.concat(out), f)
 end
 

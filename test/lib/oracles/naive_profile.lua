@@ -17,9 +17,9 @@
 ----------------------------------------------------------------------------
 
 local t = require("tools_test")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local naive_waits = require("naive_waits")
-local view = require("sysprof.view")
+local view = require("sysprof.show.view")
 
 local naive = {}
 
@@ -327,7 +327,7 @@ local function render(case, format)
   local v = assert(view.new(case.reader, case.options))
   if case.base then v:compare_with(assert(view.new(case.base.reader, case.options))) end
   local out = {}
-  require("sysprof." .. format).render(v, function(s) out[#out + 1] = s end)
+  require("sysprof.formats." .. format).render(v, function(s) out[#out + 1] = s end)
   t.equal(v.left_out, 0, case.what .. ", " .. format .. ": samples left out")
   return table.concat(out)
 end

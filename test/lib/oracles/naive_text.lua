@@ -4,11 +4,11 @@
 -- Each check renders a case (naive_profile.lua) and compares it with loops over all samples.
 ----------------------------------------------------------------------------
 
-local annotate = require("sysprof.annotate")
+local annotate = require("sysprof.formats.annotate")
 local naive = require("naive_profile")
 local naive_waits = require("naive_waits")
 local t = require("tools_test")
-local view = require("sysprof.view")
+local view = require("sysprof.show.view")
 
 local same, same_text, rows_of = naive.same, naive.same_text, naive.rows_of
 local sum_of, unit_of, value_text = naive.sum_of, naive.unit_of, naive.value_text

@@ -3,8 +3,8 @@
 -- most are complete, and marks stand for missing frames.
 ----------------------------------------------------------------------------
 
-local reader = require("sysprof.reader")
-local view = require("sysprof.view")
+local reader = require("sysprof.read.reader")
+local view = require("sysprof.show.view")
 
 local SAMPLES_MIN = 50
 local COMPLETE_MIN = 0.95	-- A loaded machine changes nothing here.

@@ -3,10 +3,10 @@
 -- scenario.lua.
 ----------------------------------------------------------------------------
 
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local expected = require("scenario_expected")
 local join = require("sysprof.show.join")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local work = require("sysprof.names.work")
 
 -- Names of the VM's work, by SPF_WORK_*.

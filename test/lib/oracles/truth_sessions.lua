@@ -22,12 +22,12 @@
 ----------------------------------------------------------------------------
 
 local alloc_truth = require("alloc_truth")
-local events = require("sysprof.events")
+local events = require("sysprof.model.events")
 local ffi = require("ffi")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local leafwork = require("sysprof.model.leafwork")
 local programs = require("accuracy_programs")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local t = require("tools_test")
 
 ffi.cdef("double erfc(double);")

@@ -5,10 +5,10 @@
 -- thread that has ended, the time up to the look that noticed it; a sentence tells how vague such an end is.
 ----------------------------------------------------------------------------
 
-local events = require("sysprof.events")
-local G = require("sysprof.grammar")
+local events = require("sysprof.model.events")
+local G = require("sysprof.base.grammar")
 local leafwork = require("sysprof.model.leafwork")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 local t = require("tools_test")
 
 local switches = {}

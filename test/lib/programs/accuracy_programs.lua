@@ -30,7 +30,7 @@ local bit = require("bit")
 local ffi = require("ffi")
 local util = require("jit.util")
 local vmdef = require("jit.vmdef")
-local G = require("sysprof.grammar")
+local G = require("sysprof.base.grammar")
 local shell_status = require("shell_status")
 
 local programs = {}

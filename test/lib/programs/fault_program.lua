@@ -12,7 +12,7 @@
 
 local coverage = require("coverage")
 local ffi = require("ffi")
-local reader = require("sysprof.reader")
+local reader = require("sysprof.read.reader")
 ffi.cdef [[
 void faults_off(void); int spin_begin(int n); void spin_end(int n);
 int fork(void); int waitpid(int pid, int *status, int options);

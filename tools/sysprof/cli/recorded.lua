@@ -48,7 +48,7 @@ local function render(paths, opt)
   if not opt.in_place then
     ok, err = outfile.write(opt.output, function(write)
       if opt.format == "bin" then return merge_files(paths, write, {}) end
-      renderer.render(shown_view, write)
+      return renderer.render(shown_view, write)
     end, true)
     if not ok then return nil, err end
   end

@@ -100,7 +100,7 @@ local function renderer(shown_view, opt)
     return function(write) listing:render(write) end
   end
   local format = require("sysprof.formats." .. opt.format)
-  return function(write) format.render(shown_view, write) end
+  return function(write) return format.render(shown_view, write) end
 end
 
 local name_of = reader.name

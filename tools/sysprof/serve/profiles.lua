@@ -50,7 +50,8 @@ local function render(write, paths, wanted, event, title, names, most)
     return 503, ("the event '%s' was not recorded"):format(shown.event.name)
   end
   shown.options.title = shown:default_title(title)
-  format.render(shown, write)
+  local failed = format.render(shown, write)
+  if failed then return 503, failed end
   local its = profiles.TYPES[wanted.format]
   return 200, its[1], its[2] and wanted.name .. its[2]
 end

@@ -1,1 +1,0 @@
-return require("sysprof.formats.annotate")  -- Documented under this name.

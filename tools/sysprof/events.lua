@@ -1,1 +1,0 @@
-return require("sysprof.model.events")  -- Documented under this name.

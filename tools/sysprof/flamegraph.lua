@@ -1,1 +1,0 @@
-return require("sysprof.formats.flamegraph")  -- Documented under this name.

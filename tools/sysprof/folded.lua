@@ -1,1 +1,0 @@
-return require("sysprof.formats.folded")  -- Documented under this name.

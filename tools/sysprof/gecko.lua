@@ -1,1 +1,0 @@
-return require("sysprof.formats.gecko")  -- Documented under this name.

@@ -1,1 +1,0 @@
-return require("sysprof.base.grammar")  -- Documented under this name.

@@ -1,1 +1,0 @@
-return require("sysprof.formats.json")  -- Documented under this name.

@@ -1,1 +1,0 @@
-return require("sysprof.formats.pprof")  -- Documented under this name.

@@ -1,1 +1,0 @@
-return require("sysprof.read.reader")  -- Documented under this name.

@@ -1,1 +1,0 @@
-return require("sysprof.formats.speedscope")  -- Documented under this name.

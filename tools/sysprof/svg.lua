@@ -1,1 +1,0 @@
-return require("sysprof.formats.svg")  -- Documented under this name.

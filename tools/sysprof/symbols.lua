@@ -1,1 +1,0 @@
-return require("sysprof.names.symbols")  -- Documented under this name.

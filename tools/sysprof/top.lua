@@ -1,1 +1,0 @@
-return require("sysprof.formats.top")  -- Documented under this name.

@@ -1,1 +1,0 @@
-return require("sysprof.formats.tree")  -- Documented under this name.

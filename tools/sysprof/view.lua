@@ -1,1 +1,0 @@
-return require("sysprof.show.view")  -- Documented under this name.
