@@ -11,9 +11,6 @@ unused_args = false
 -- "not (a < b)" also refuses NaN.
 ignore = { "581" }
 
--- The page holds long lines for browsers.
-files["tools/sysprof/formats/flamegraph_page.lua"] = { max_line_length = false }
-
 -- Tests and benchmarks reuse a variable for each step, and name results that they do not
 -- read. Long lines are data.
 files["test"] = { ignore = { "311", "4.." }, max_line_length = false }

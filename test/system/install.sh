@@ -14,7 +14,8 @@ cmake --install "$SYSPROF_BUILD" --prefix "$prefix" >log 2>&1 || {
 }
 for file in bin/luajit bin/luajit-parse-sysprof bin/luajit-sysprof share/man/man1/luajit.1 \
   share/man/man1/luajit-parse-sysprof.1 share/luajit-2.1/jit/p.lua \
-  share/luajit-2.1/luajit-parse-sysprof.lua include/luajit-2.1/lmisclib.h; do
+  share/luajit-2.1/luajit-parse-sysprof.lua share/luajit-2.1/sysprof/formats/page/script.js \
+  include/luajit-2.1/lmisclib.h; do
   [ -f "$prefix/$file" ] || fail "$file is missing"
 done
 mv prefix moved
@@ -44,6 +45,8 @@ got=$(LUA_INIT="init = (init or 0) + 1" LUA_PATH="/nowhere;;" \
   fail "luajit-sysprof run, environment: $got"
 grep -q "^luajit-sysprof: [0-9]* samples\?, .* written to $moved/run.folded$" "$moved/log" ||
   fail "luajit-sysprof run, summary: $(cat "$moved/log")"
+"$moved/bin/luajit-sysprof" run -o "$moved/run.html" "$moved/script.lua" >"$moved/log" 2>&1 &&
+  grep -q '^</html>$' "$moved/run.html" || fail "luajit-sysprof run, a page: $(cat "$moved/log")"
 
 # Embed it by its pkg-config file.
 pc=$(dirname "$(find "$moved" -name luajit.pc)")

@@ -176,6 +176,8 @@ repeat burn() until misc.sysprof.report().samples >= 20
 LUA
 "$bin/luajit-sysprof" run -o "$here/profile.bin" "$here/script.lua" 2>"$here/log" ||
   fail "luajit-sysprof run: $(cat "$here/log")"
+"$bin/luajit-sysprof" flame -o "$here/profile.html" "$here/profile.bin" 2>"$here/log" ||
+  fail "luajit-sysprof flame: $(cat "$here/log")"
 "$bin/luajit-parse-sysprof" "$here/profile.bin" >"$here/profile.folded" 2>"$here/log" ||
   fail "luajit-parse-sysprof: $(cat "$here/log")"
 grep -q '^_start;.*;main chunk (.*script.lua);burn (.*script.lua:1).* [0-9]*$' "$here/profile.folded" || {

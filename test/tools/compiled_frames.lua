@@ -123,7 +123,8 @@ local page = t.render(mixed, "flamegraph")
 t.contains(page, '"names":["main","a (x:1)","b (x:2)","b (x:2)","cf"]', "names of the page")
 t.contains(page, '"kinds":[3,0,0,1,3]', "their kinds")
 t.contains(page, '"nodes":[1,0,0,2,1,0,3,2,4,3,3,3,4,3,1,5,4,2]', "nodes of the page")
-local palette = require("sysprof.formats.flamegraph_palette")
+local SCRIPTS = t.source .. "/tools/sysprof/formats/page/"
+local palette = t.read_file(SCRIPTS .. "palette.js")
 local _, colours = palette:match("KINDS = %[(.-)\n%];"):gsub('%["', "")
 t.equal(colours, #symbols.KINDS, "as many colours as kinds")
 for i, kind in ipairs(symbols.KINDS) do
@@ -152,8 +153,8 @@ show(reversed.make(shaped, names));
 ]=]
 if t.shell("command -v node") == 0 then
   local function list(name) return page:match('"' .. name .. '":(%[.-%])') end
-  t.write_file("trees.js", require("sysprof.formats.flamegraph_trees") ..
-	       require("sysprof.formats.flamegraph_reversed") .. TREES:format(list("nodes"), list("names"), list("kinds")))
+  t.write_file("trees.js", t.read_file(SCRIPTS .. "trees.js") ..
+	       t.read_file(SCRIPTS .. "reversed.js") .. TREES:format(list("nodes"), list("names"), list("kinds")))
   local status, out, err = t.shell("node trees.js")
   t.equal(status, 0, "script: " .. err)
   t.equal(out, [[

@@ -97,9 +97,9 @@ for (const [which, make] of [["forward", () => forward], ["reversed", () => reve
 console.log(JSON.stringify(out));
 ]=]
 
-local SCRIPTS = {}
+local PAGE, SCRIPTS = t.source .. "/tools/sysprof/formats/page/", {}
 for _, name in ipairs { "trees", "reversed", "search", "link" } do
-  SCRIPTS[#SCRIPTS + 1] = require("sysprof.formats.flamegraph_" .. name)
+  SCRIPTS[#SCRIPTS + 1] = t.read_file(PAGE .. name .. ".js")
 end
 
 -- spec: hidden (a list of names), folded and query, all off if missing. Returns what the driver
@@ -367,7 +367,7 @@ local out = {}
 require("sysprof.formats.flamegraph").render(v2, function(s) out[#out + 1] = s end)
 page = table.concat(out)
 t.write_file("data.json", page:match('id="data">\n(.-)\n</script>'))
-local palette, threads = require("sysprof.formats.flamegraph_palette"), require("sysprof.formats.flamegraph_threads")
+local palette, threads = t.read_file(PAGE .. "palette.js"), t.read_file(PAGE .. "threads.js")
 t.write_file("threads.js", (THREADS_DRIVER:gsub("PALETTE", function() return palette end)
 			     :gsub("THREADS", function() return threads end)))
 local status, drawn, err = t.shell("node threads.js data.json")

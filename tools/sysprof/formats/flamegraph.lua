@@ -1,7 +1,7 @@
 ----------------------------------------------------------------------------
 -- Flame graph as one HTML file.
 --
--- Fills the page of sysprof.formats.flamegraph_page with the data of a view. The page
+-- Fills the parts of sysprof.formats.flamegraph_page with the data of a view. A page
 -- needs no network and no other file.
 ----------------------------------------------------------------------------
 
@@ -12,12 +12,9 @@ local symbols = require("sysprof.names.symbols")
 local text = require("sysprof.base.text")
 local calltree = require("sysprof.show.calltree")
 local threads = require("sysprof.names.threads")
-local values = require("sysprof.formats.flamegraph_values")
 
 local flamegraph = { needs_activity = true }
 
--- Modules of the page's script, those that others use first.
-local MODULES = { "palette", "trees", "reversed", "search", "link", "graph", "tip", "threads", "script" }
 local ABOVE = { command = true, host = true, start_time = true }	-- Lines of the report that come first.
 local PER_LINE = 32	-- Items in a line of data.
 local KNOWN = 2^16	-- Numbers whose texts are kept.
@@ -145,8 +142,13 @@ local function report_rows(view)
   return table.concat(rows, "\n")
 end
 
+-- Returns nil, or why nothing is written.
 function flamegraph.render(view, write)
+  local parts, err = page.parts(view.unit.name)
+  if not parts then return err end
   local fill = {
+    style = function() write(parts.style) end,
+    script = function() write(parts.script) end,
     title = function()
       write(text.html(text.clean(view.options.title or "sysprof")))
     end,
@@ -156,21 +158,15 @@ function flamegraph.render(view, write)
 	    '<span id="incomplete" title="see About">incomplete</span>')
     end,
     data = function() write_data(view, write) end,
-    modules = function()
-      for _, name in ipairs(MODULES) do
-	local script = require("sysprof.formats.flamegraph_" .. name)
-	write((script:gsub("{{values}}", function() return values[view.unit.name] end)))
-      end
-    end,
   }
   -- The page has places {{name}} for these.
-  local at = 1
-  for before, name, after in page:gmatch("()%{%{(%l+)%}%}()") do
-    write(page:sub(at, before - 1))
+  local html, at = parts.html, 1
+  for before, name, after in html:gmatch("()%{%{(%l+)%}%}()") do
+    write(html:sub(at, before - 1))
     fill[name]()
     at = after
   end
-  write(page:sub(at))
+  write(html:sub(at))
 end
 
 return flamegraph

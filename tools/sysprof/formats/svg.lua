@@ -14,7 +14,7 @@ local svg = {}
 local WIDTH, MARGIN, ROW, HEAD = 880, 10, 17, 46
 local NARROW, CHAR, TEXT_MIN = 0.6, 6.6, 20
 
--- By kind: hue, saturation, lightness, as in sysprof.formats.flamegraph_palette.
+-- By kind: hue, saturation, lightness, as in page/palette.js.
 local COLOURS = {
   lua = { 96, 48, 66 }, compiled = { 206, 72, 70 }, builtin = { 172, 45, 64 },
   c = { 38, 88, 68 }, vm = { 12, 78, 72 }, marker = { 220, 9, 74 },
@@ -42,7 +42,7 @@ local function colour(kind, name)
   return hsl(c[1] + h % 16 - 8, c[2], c[3] + math.floor(h / 16) % 8 - 4)
 end
 
--- Returns the colour of a change from -1 (all gone) to 1 (all new), as sysprof.formats.flamegraph_palette.
+-- Returns the colour of a change from -1 (all gone) to 1 (all new), as page/palette.js.
 local function changed(change)
   local much = math.abs(change)
   return hsl(change > 0 and 4 or 214, much < 0.02 and 0 or 30 + 55 * much, 88 - 26 * much)

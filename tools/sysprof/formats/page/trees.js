@@ -1,13 +1,10 @@
-----------------------------------------------------------------------------
--- Trees of a flame graph, in JavaScript: the data as they are, shaped, and root first.
---
--- A tree is typed arrays by number of node. Parents stand before children, so the numbers
--- after a node are its descendants. Node 0 is the whole profile. No function recurses:
--- stacks can be deep. A view's tree has name, parent, depth, self, total, compiled, otherTotal and
--- gone by node, and kids(node); sysprof.formats.flamegraph_reversed makes the other one.
-----------------------------------------------------------------------------
+// Trees of a flame graph: the data as they are, shaped, and root first.
+//
+// A tree is typed arrays by number of node. Parents stand before children, so the numbers
+// after a node are its descendants. Node 0 is the whole profile. No function recurses:
+// stacks can be deep. A view's tree has name, parent, depth, self, total, compiled, otherTotal and
+// gone by node, and kids(node); reversed.js makes the other one.
 
-return [=[
 const trees = (function () {
 "use strict";
 
@@ -251,4 +248,3 @@ function neighbour(t, node, where, size) {
 return { parse: parse, readNames: readNames, shape: shape, forward: forward, find: find,
          pathOf: pathOf, neighbour: neighbour };
 })();
-]=]

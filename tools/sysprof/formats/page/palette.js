@@ -1,10 +1,7 @@
-----------------------------------------------------------------------------
--- Colours of a flame graph, in JavaScript.
---
--- Each kind of frames has a colour, and each state of a thread; each name varies it a little.
-----------------------------------------------------------------------------
+// Colours of a flame graph.
+//
+// Each kind of frames has a colour, and each state of a thread; each name varies it a little.
 
-return [=[
 const palette = (function () {
 "use strict";
 
@@ -89,4 +86,3 @@ return {
   ofAll: dark => dark ? "#3a404c" : "#d5d9e0"
 };
 })();
-]=]

@@ -1,13 +1,9 @@
-----------------------------------------------------------------------------
--- Script of a flame graph's page, in JavaScript: the state that is shown, and what changes it.
---
--- The page is a shell of views over one block of data. A view is a tree that is made from the data
--- when it is first shown (VIEWS). The other modules are sysprof.formats.flamegraph_trees, _reversed,
--- _graph, _tip, _search, _link, _threads and _palette. sysprof.formats.flamegraph puts in how values
--- are written.
-----------------------------------------------------------------------------
+// Script of a flame graph's page: the state that is shown, and what changes it.
+//
+// The page is a shell of views over one block of data. A view is a tree that is made from the data
+// when it is first shown (VIEWS). The other files stand before this one in the page.
+// valueText() is that of the profile's unit, from values_*.js.
 
-return [=[
 (function () {
 "use strict";
 
@@ -22,7 +18,7 @@ const whole = trees.parse(data.nodes, data.diff || data.states);
 $("data").remove();
 data.nodes = null;
 
-{{values}}
+// {{values}}
 
 // -- Views -------------------------------------------------------------------
 
@@ -349,4 +345,3 @@ new ResizeObserver(graph.resize).observe($("scroll"));
 graph.resize();
 graph.show(tree, zoom);
 })();
-]=]

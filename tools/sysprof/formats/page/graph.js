@@ -1,11 +1,8 @@
-----------------------------------------------------------------------------
--- Boxes of a flame graph on a canvas, in JavaScript.
---
--- Draws only visible boxes, so its speed does not depend on the number of nodes. Draws any tree
--- of the page's views; what a box looks like is up to the caller.
-----------------------------------------------------------------------------
+// Boxes of a flame graph on a canvas.
+//
+// Draws only visible boxes, so its speed does not depend on the number of nodes. Draws any tree
+// of the page's views; what a box looks like is up to the caller.
 
-return [=[
 const graphs = (function () {
 "use strict";
 
@@ -184,4 +181,3 @@ function make(canvas, scroll, space, look) {
 
 return { make: make };
 })();
-]=]

@@ -1,12 +1,9 @@
-----------------------------------------------------------------------------
--- View of a flame graph with the leaf first, in JavaScript.
---
--- A node is made when kids() of its caller is first asked for, so the time and the memory depend on
--- what is drawn. A node stands for a range of stacks. When it gets kids, its range is
--- ordered by the names of the next frames, and each kid has a part of it.
-----------------------------------------------------------------------------
+// View of a flame graph with the leaf first.
+//
+// A node is made when kids() of its caller is first asked for, so the time and the memory depend on
+// what is drawn. A node stands for a range of stacks. When it gets kids, its range is
+// ordered by the names of the next frames, and each kid has a part of it.
 
-return [=[
 const reversed = (function () {
 "use strict";
 
@@ -147,4 +144,3 @@ function make(from, names) {
 
 return { make: make };
 })();
-]=]

@@ -1,8 +1,5 @@
-----------------------------------------------------------------------------
--- Search in a flame graph, in JavaScript: which names match, and one matching box after the other.
-----------------------------------------------------------------------------
+// Search in a flame graph: which names match, and one matching box after the other.
 
-return [=[
 const searching = (function () {
 "use strict";
 
@@ -71,4 +68,3 @@ function stepper(tree, flags, marks, size) {
 
 return { isCostly: isCostly, matcher: matcher, stepper: stepper };
 })();
-]=]

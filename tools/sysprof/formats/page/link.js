@@ -1,11 +1,8 @@
-----------------------------------------------------------------------------
--- State of a flame graph in the page's address, in JavaScript.
---
--- The fragment holds what differs from the whole profile. Anybody can make a link, so all that it
--- holds is checked: names have to be names of the data, and the rest is text and flags.
-----------------------------------------------------------------------------
+// State of a flame graph in the page's address.
+//
+// The fragment holds what differs from the whole profile. Anybody can make a link, so all that it
+// holds is checked: names have to be names of the data, and the rest is text and flags.
 
-return [=[
 const links = (function () {
 "use strict";
 
@@ -78,4 +75,3 @@ function open(names, changed) {
 
 return { open: open, WHOLE: WHOLE, decode: decode, encode: encode };
 })();
-]=]

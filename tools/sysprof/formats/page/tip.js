@@ -1,11 +1,7 @@
-----------------------------------------------------------------------------
--- Texts of a flame graph's page, in JavaScript: what is known of a box, the tooltip, the
--- legend.
---
--- Names get to the page only as text, never as HTML.
-----------------------------------------------------------------------------
+// Texts of a flame graph's page: what is known of a box, the tooltip, the legend.
+//
+// Names get to the page only as text, never as HTML.
 
-return [=[
 const tips = (function () {
 "use strict";
 
@@ -81,4 +77,3 @@ function legend(items) {
 
 return { percent: percent, rowsOf: rowsOf, show: show, hide: hide, legend: legend };
 })();
-]=]

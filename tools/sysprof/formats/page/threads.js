@@ -1,12 +1,9 @@
-----------------------------------------------------------------------------
--- States of threads over time in a flame graph's page, in JavaScript.
---
--- One row for each thread, with the states of a step on top of each other: on CPU, runnable,
--- waiting. The data are { step (microseconds), left_out, list of { name, shares } }; shares are
--- percent of a step, three for each.
-----------------------------------------------------------------------------
+// States of threads over time in a flame graph's page.
+//
+// One row for each thread, with the states of a step on top of each other: on CPU, runnable,
+// waiting. The data are { step (microseconds), left_out, list of { name, shares } }; shares are
+// percent of a step, three for each.
 
-return [=[
 const threads = (function () {
 "use strict";
 
@@ -96,4 +93,3 @@ function show(list, tip) {
 
 return { show: show };
 })();
-]=]
