@@ -1,8 +1,8 @@
 ----------------------------------------------------------------------------
 -- Library of the reader: from a profile to a view, and to any output.
 --
--- doc/tool.md documents it, and what its fields hold. The rooms in the folder "sysprof" are its own matter. What fails
--- returns nil and a sentence; nothing raises an error.
+-- doc/tool.md documents it, and what its fields hold. The folder "sysprof" is its own matter. A call that fails returns
+-- nil and a sentence.
 ----------------------------------------------------------------------------
 
 local endings = require("sysprof.cli.endings")
