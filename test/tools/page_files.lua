@@ -1,5 +1,6 @@
 -- The flame graph's page is made of files beside the reader's modules: found wherever the program goes, and
 -- named by a sentence if one is missing. Then no output takes a name.
+-- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")
