@@ -13,7 +13,7 @@ package.path = here .. "?.lua;" .. package.path
 local command = require("sysprof.cli.command")
 local completion = require("sysprof.cli.completion")
 local options = require("sysprof.cli.options")
-local report = require("sysprof.cli.report")
+local report = require("sysprof.verbs.report")
 local viewspecs = require("sysprof.cli.viewspecs")
 
 local this = command.new(PROGRAM)

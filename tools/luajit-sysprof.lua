@@ -1,7 +1,7 @@
 ----------------------------------------------------------------------------
 -- luajit-sysprof: profiles Lua scripts, shows profiles.
 --
--- The first word of its command line is a verb (sysprof.cli.verbs).
+-- The first word of its command line is a verb (sysprof.verbs.verbs).
 ----------------------------------------------------------------------------
 
 local here = arg and arg[0] and arg[0]:match("^(.*/)") or "./"
@@ -12,4 +12,4 @@ local command = require("sysprof.cli.command")
 local arguments = {}
 for i = 1, #arg do arguments[i] = arg[i] end
 -- An interrupt may come while the modules load, too.
-command.new("luajit-sysprof").run(function(args) return require("sysprof.cli.verbs").main(args) end, arguments)
+command.new("luajit-sysprof").run(function(args) return require("sysprof.verbs.verbs").main(args) end, arguments)

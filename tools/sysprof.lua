@@ -5,8 +5,8 @@
 -- nil and a sentence.
 ----------------------------------------------------------------------------
 
-local endings = require("sysprof.cli.endings")
-local outfile = require("sysprof.cli.outfile")
+local endings = require("sysprof.formats.endings")
+local outfile = require("sysprof.formats.outfile")
 local reader = require("sysprof.read.reader")
 local view = require("sysprof.show.view")
 

@@ -184,7 +184,7 @@ t.ok(time and tonumber(time) >= before - 1 and tonumber(time) <= os.time() + 1,
      "the time in " .. files())
 
 -- Endings of other formats: the file is a profile, and a sentence says so, once.
-local endings = t.read_file(t.source .. "/tools/sysprof/cli/endings.lua"):match("\nlocal ENDINGS = (%b{})")
+local endings = t.read_file(t.source .. "/tools/sysprof/formats/endings.lua"):match("\nlocal ENDINGS = (%b{})")
 for ending, format in endings:gmatch('{ "(%.[%w.]+)", "(%l+)" }') do
   fresh()
   local _, _, _, said = run("path=a" .. ending, "")

@@ -3,7 +3,7 @@
 -- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 local t = require("tools_test")
-local child = require("sysprof.cli.child")
+local child = require("sysprof.base.child")
 
 -- Stops ten times. Status 0: no SIGCHLD came.
 t.write_file("stops.lua", [[
@@ -30,7 +30,7 @@ t.equal(child.run(t.luajit, { "luajit", "stops.lua" }), 0, "status of a child th
 -- A process that ends in the way of its child ends by the same signal, even where it has
 -- blocked and ignored that one. Of other signals it has the status.
 local END = [[
-local child, ffi, signo = require("sysprof.cli.child"), require("ffi"), %d
+local child, ffi, signo = require("sysprof.base.child"), require("ffi"), %d
 ffi.C.signal(signo, ffi.cast("void *", 1))
 ffi.C.sigprocmask(0, ffi.new("uint64_t[16]", { 2^(signo - 1) }), nil)
 child.die(signo)

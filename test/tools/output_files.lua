@@ -25,7 +25,7 @@ local function openat(folder, path, flags, mode)
 end
 local C = setmetatable({ openat = openat }, { __index = function(_, name) return ffi.C[name] end })
 package.loaded.ffi = setmetatable({ C = C }, { __index = ffi })
-local outfile = require("sysprof.cli.outfile")
+local outfile = require("sysprof.formats.outfile")
 local users = require("sysprof.base.users")
 local own_user = users.own()
 
@@ -188,7 +188,7 @@ if t.shell("setpriv --reuid=65534 --clear-groups true") == 0 then
   t.shell("rm -f out/*; chmod 755 . out; echo 'samples 1' >out/x.txt; chmod 644 out/x.txt")
   t.write_file("check.lua", ([[
 package.path = %q
-local outfile = require("sysprof.cli.outfile")
+local outfile = require("sysprof.formats.outfile")
 print(outfile.check("out/no.txt", "top"))
 print(outfile.check("out/x.txt", "top"))
 ]]):format(t.source .. "/tools/?.lua"))

@@ -3,7 +3,7 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local progress = require("sysprof.cli.progress")
+local progress = require("sysprof.terminal.progress")
 local reader = require("sysprof.read.reader")
 
 local time, written = 100, {}
@@ -11,7 +11,7 @@ local system = { terminal = true, now = function() return time end,
 		 write = function(s) written[#written + 1] = s end }
 
 t.equal(progress.new({ terminal = false }), nil, "no terminal")
-local _, out = t.shell(("'%s' -e 'print(require(\"sysprof.cli.progress\").new())'"):format(t.luajit))
+local _, out = t.shell(("'%s' -e 'print(require(\"sysprof.terminal.progress\").new())'"):format(t.luajit))
 t.equal(out, "nil\n", "standard error is a file")
 
 local p = progress.new(system)

@@ -270,9 +270,9 @@ end
 do	-- An error in this command.
   t.write_file("fails.lua", ([[
     package.path = "%s/tools/?.lua;" .. package.path
-    local topscreen = require("sysprof.cli.topscreen")
+    local topscreen = require("sysprof.terminal.topscreen")
     topscreen.paint = function() error("no paint") end
-    local verbs = require("sysprof.cli.verbs")
+    local verbs = require("sysprof.verbs.verbs")
     require("sysprof.cli.command").new("luajit-sysprof").run(verbs.main, { "top", "%d" })
   ]]):format(t.source, loop))
   local tty = pty.start({ t.luajit, "fails.lua" }, 80, 24)
@@ -290,7 +290,7 @@ do	-- A terminal that takes nothing, and must not block: SIGTERM ends it all the
     local file = io.open("full.pid", "w")
     file:write(ffi.C.getpid(), "\n")
     file:close()
-    local verbs = require("sysprof.cli.verbs")
+    local verbs = require("sysprof.verbs.verbs")
     require("sysprof.cli.command").new("luajit-sysprof").run(verbs.main, { "top", "-d", "1h", "%d" })
   ]]):format(t.source, loop))
   local tty = pty.start({ t.luajit, "full.lua" }, 80, 24)

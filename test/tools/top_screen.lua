@@ -6,10 +6,10 @@ local B = require("stream_builder")
 local F = B.F
 local G = require("sysprof.base.grammar")
 local columns = require("sysprof.base.columns")
-local keys = require("sysprof.cli.keys")
+local keys = require("sysprof.terminal.keys")
 local reader = require("sysprof.read.reader")
-local topscreen = require("sysprof.cli.topscreen")
-local topsums = require("sysprof.cli.topsums")
+local topscreen = require("sysprof.terminal.topscreen")
+local topsums = require("sysprof.terminal.topsums")
 
 local LONG = "/srv/a_very_long_folder_of_an_application/with_many_parts/of_names/that_do_not_fit/handler.lua"
 

@@ -394,7 +394,7 @@ t.contains(select(3, try("run -o none.bin none.lua")), "luajit-sysprof: no sampl
 local function told(b)
   local view = require("sysprof.show.view").new(assert(require("sysprof.read.reader").parse_string(b:finish())))
   local lines = {}
-  require("sysprof.cli.summary").print(function(...) lines[#lines + 1] = table.concat { ... } end, view, { "x.bin" },
+  require("sysprof.verbs.summary").print(function(...) lines[#lines + 1] = table.concat { ... } end, view, { "x.bin" },
     { output = "-", format = "top" })
   return table.concat(lines, "\n")
 end
@@ -494,7 +494,7 @@ local function rated(clock, unit, period, fields, ...)
   b:lfunc(1, 2, "@x.lua", "f"):stack(1, { F.lfunc(1, 3) }):sample(1, 0, 2, nil, 5e6, 0, { ... })
   local view = require("sysprof.show.view").new(assert(require("sysprof.read.reader").parse_string(b:finish())))
   local lines = {}
-  require("sysprof.cli.summary").print(function(...) lines[#lines + 1] = table.concat { ... } end, view, { "x.bin" },
+  require("sysprof.verbs.summary").print(function(...) lines[#lines + 1] = table.concat { ... } end, view, { "x.bin" },
     { output = "-", format = "top", no_lua = true })
   return lines[2]
 end
@@ -509,8 +509,8 @@ t.ok(rated("cpu", G.SPF_UNIT_US, 0):find("^[%d.]+ samples a second got$"), "CPU 
 
 -- The help names each value of an option as it is typed.
 local documented = 0
-local list = { require("sysprof.cli.run"), require("sysprof.cli.record"), require("sysprof.cli.livetop"),
-	       require("sysprof.cli.dump"), require("sysprof.cli.serve"), unpack(require("sysprof.cli.readverbs")) }
+local list = { require("sysprof.verbs.run"), require("sysprof.verbs.record"), require("sysprof.verbs.livetop"),
+	       require("sysprof.verbs.dump"), require("sysprof.verbs.serve"), unpack(require("sysprof.verbs.readverbs")) }
 for _, verb in ipairs(list) do
   for _, spec in ipairs(verb.specs) do
     local words = {}

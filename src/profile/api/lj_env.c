@@ -326,7 +326,7 @@ static void say_hints(lua_State *L, const char *value)
   for (i = 0; i < n; i++) say_of_vm(value, hint[i].fact, hint[i].so);
 }
 
-/* Endings by which the commands choose another format: ENDINGS of tools/sysprof/cli/endings.lua. */
+/* Endings by which the commands choose another format: ENDINGS of tools/sysprof/formats/endings.lua. */
 static const char *const other_formats[] = { ".html",  ".svg",  ".txt",       ".folded",
 					     ".pb.gz", ".json", ".collapsed", ".pprof",
 					     ".tree",  NULL };

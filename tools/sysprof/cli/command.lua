@@ -3,11 +3,11 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
-local child = require("sysprof.cli.child")
+local child = require("sysprof.base.child")
 local files = require("sysprof.base.files")
 local options = require("sysprof.cli.options")
-local outfile = require("sysprof.cli.outfile")
-local progress = require("sysprof.cli.progress")
+local outfile = require("sysprof.formats.outfile")
+local progress = require("sysprof.terminal.progress")
 local stackroom = require("sysprof.base.stackroom")
 local text = require("sysprof.base.text")
 

@@ -2,7 +2,7 @@
 -- Options of 'run': what is recorded, and how it is shown.
 ----------------------------------------------------------------------------
 
-local endings = require("sysprof.cli.endings")
+local endings = require("sysprof.formats.endings")
 local viewspecs = require("sysprof.cli.viewspecs")
 
 local OUTPUT = "sysprof.bin"

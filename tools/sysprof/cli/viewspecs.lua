@@ -2,7 +2,7 @@
 -- Options that choose, filter and name what a profile shows.
 ----------------------------------------------------------------------------
 
-local endings = require("sysprof.cli.endings")
+local endings = require("sysprof.formats.endings")
 local filters = require("sysprof.show.filters")
 
 local TOP_LIMIT = 60

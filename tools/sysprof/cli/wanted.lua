@@ -2,7 +2,7 @@
 -- Wanted recording: what the options of 'run', 'record' and 'top' mean together.
 ----------------------------------------------------------------------------
 
-local endings = require("sysprof.cli.endings")
+local endings = require("sysprof.formats.endings")
 local runspecs = require("sysprof.cli.runspecs")
 
 local wanted = {}

@@ -54,10 +54,10 @@ local function ask(list, values, say, started, is_last)
 end
 
 -- Lets each opened program begin. values: lines of the request. patience: seconds that a program may be recorded for
--- somebody else before, or nil. signals: they end that wait; an object of sysprof.cli.interrupts, or nil. Returns those
+-- somebody else before, or nil. signals: they end that wait; an object of sysprof.base.interrupts, or nil. Returns those
 -- that began, with path: where they write; and how many refused the request.
 function recording.begin(list, values, say, patience, signals)
-  local started, begun, is_interrupted, told = {}, system.now(), false, false
+  local started, begun, told = {}, system.now(), false
   local refused, busy = ask(list, values, say, started, not patience)
   while #busy > 0 do
     if not told then
@@ -65,12 +65,13 @@ function recording.begin(list, values, say, patience, signals)
       told = true
     end
     local ready = system.wait({ signals and signals.fd }, BUSY_SECONDS)
-    is_interrupted = signals and ready[signals.fd] and signals.take() or false
-    local opened, more = requests.reopen(busy), nil
+    local is_last = signals and ready[signals.fd] and signals.take() or system.now() > begun + patience
+    local opened = requests.reopen(busy)
     for _, program in ipairs(busy) do
       if not program.fd then say(program.sentence or programs.name(program.facts) .. " has ended") end
     end
-    more, busy = ask(opened, values, say, started, is_interrupted or system.now() > begun + patience)
+    local more
+    more, busy = ask(opened, values, say, started, is_last)
     refused = refused + more
   end
   return started, refused
@@ -152,7 +153,7 @@ local function stop(list)
 end
 
 -- Waits until all recordings are over: by themselves, by a signal, or because a program does not answer. signals: an
--- object of sysprof.cli.interrupts, or nil. most: bytes of a file. Returns whether a file became longer.
+-- object of sysprof.base.interrupts, or nil. most: bytes of a file. Returns whether a file became longer.
 function recording.follow(list, duration, most, say, signals)
   local begun, early, is_long = system.now(), {}, false
   local running, stops, limit = {}, nil, duration and system.now() + duration + DONE_SECONDS

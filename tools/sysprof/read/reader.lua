@@ -152,7 +152,7 @@ function reader.open(path)
 end
 
 -- Reads a file, "-" is standard input. Messages do not begin with its name.
--- options may also have progress: an object of sysprof.cli.progress; and most: how many bytes the file may have.
+-- options may also have progress: an object of sysprof.terminal.progress; and most: how many bytes the file may have.
 function reader.read(path, options)
   local progress = options and options.progress
   local file, err = reader.open(path)

@@ -221,7 +221,7 @@ function methods:step()
 end
 
 -- Serves until a signal comes. where: { fd= } of a listening socket, { host= } its name, or nil, { token= } with which
--- paths begin, or nil; signals: an object of sysprof.cli.interrupts. handle(request) returns { status=, type=, body= },
+-- paths begin, or nil; signals: of sysprof.base.interrupts. handle(request) returns { status=, type=, body= },
 -- or { job=, type=, acts=, records= }: job is the work of sysprof.serve.jobs, acts tells that programs do something for
 -- it, records that no other such job may run.
 function server.run(where, signals, handle)

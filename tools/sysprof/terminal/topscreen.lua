@@ -8,7 +8,7 @@ local columns = require("sysprof.base.columns")
 local filters = require("sysprof.show.filters")
 local sort = require("sysprof.base.sort")
 local text = require("sysprof.base.text")
-local topsums = require("sysprof.cli.topsums")
+local topsums = require("sysprof.terminal.topsums")
 
 local WIDE, NARROW = 110, 60	-- From here on, more columns; below, fewer.
 local FILTER_BYTES = 200		-- Bytes.
@@ -364,7 +364,7 @@ local function press_in_filter(self, key)
   self.filter, self.offset = self.typed, 0
 end
 
--- Takes a key (sysprof.cli.keys). A key without a meaning does nothing.
+-- Takes a key (sysprof.terminal.keys). A key without a meaning does nothing.
 function methods:press(key)
   if self.typed then
     press_in_filter(self, key)

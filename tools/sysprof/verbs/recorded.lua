@@ -2,18 +2,18 @@
 -- Recorded profiles of 'run' and 'record': renders them into the output, or keeps them.
 ----------------------------------------------------------------------------
 
-local child = require("sysprof.cli.child")
+local child = require("sysprof.base.child")
 local command = require("sysprof.cli.command")
 local files = require("sysprof.base.files")
-local lastrun = require("sysprof.cli.lastrun")
-local launch = require("sysprof.cli.launch")
+local lastrun = require("sysprof.verbs.lastrun")
+local launch = require("sysprof.verbs.launch")
 local limits = require("sysprof.base.limits")
 local merge_files = require("sysprof.read.mergefiles")
-local outfile = require("sysprof.cli.outfile")
-local progress = require("sysprof.cli.progress")
+local outfile = require("sysprof.formats.outfile")
+local progress = require("sysprof.terminal.progress")
 local reader = require("sysprof.read.reader")
 local runspecs = require("sysprof.cli.runspecs")
-local summary = require("sysprof.cli.summary")
+local summary = require("sysprof.verbs.summary")
 local temporary = require("sysprof.base.temporary")
 local view = require("sysprof.show.view")
 

@@ -7,7 +7,7 @@
 local ffi = require("ffi")
 local command = require("sysprof.cli.command")
 local files = require("sysprof.base.files")
-local linking = require("sysprof.cli.linking")
+local linking = require("sysprof.verbs.linking")
 local viewspecs = require("sysprof.cli.viewspecs")
 
 ffi.cdef [[

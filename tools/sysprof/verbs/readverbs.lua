@@ -1,18 +1,18 @@
 ----------------------------------------------------------------------------
 -- Verbs that read profiles: report, flame, annotate, diff, merge, export, info.
 --
--- Each is the reader (sysprof.cli.report) with a default format and fewer options. Without a FILE they read
+-- Each is the reader (sysprof.verbs.report) with a default format and fewer options. Without a FILE they read
 -- what 'run' writes without an output.
 ----------------------------------------------------------------------------
 
 local command = require("sysprof.cli.command")
-local endings = require("sysprof.cli.endings")
+local endings = require("sysprof.formats.endings")
 local files = require("sysprof.base.files")
-local lastrun = require("sysprof.cli.lastrun")
+local lastrun = require("sysprof.verbs.lastrun")
 local merge_files = require("sysprof.read.mergefiles")
-local outfile = require("sysprof.cli.outfile")
+local outfile = require("sysprof.formats.outfile")
 local reader = require("sysprof.read.reader")
-local report = require("sysprof.cli.report")
+local report = require("sysprof.verbs.report")
 local runspecs = require("sysprof.cli.runspecs")
 local selfreport = require("sysprof.show.selfreport")
 local text = require("sysprof.base.text")
@@ -23,6 +23,8 @@ local LIMIT = 25	-- Rows of a table that fits a screen, with its head.
 local BY = "lua"	-- Rows of a table.
 local EMPTY_BYTES = 2^20	-- Bytes of a profile without samples.
 
+local DEFAULT = "Without FILE, it reads the last recording from this folder, or %s.\n"
+
 local CODES = [[
 Exit status: 0 success, 1 unreadable profile or unwritable output, 2 wrong command
 line, 3 profile damaged, cut, or too deep for its size (the whole part is printed).
@@ -32,7 +34,7 @@ local verbs = {}
 
 local function add(verb)
   local arguments = verb.arguments or "[options] [FILE...]"
-  local default = arguments:find("[FILE", 1, true) and ("Without FILE, it reads the last recording from this folder, or %s.\n"):format(runspecs.OUTPUT) or ""
+  local default = arguments:find("[FILE", 1, true) and DEFAULT:format(runspecs.OUTPUT) or ""
   verb.help = { usage = ("Usage: %s %s %s"):format(PROGRAM, verb.name, arguments),
 		intro = ("\n%s\n%s"):format(verb.intro, default), tail = CODES,
 		example = ("%s %s %s"):format(PROGRAM, verb.name, verb.example) }
@@ -145,9 +147,10 @@ end
 add {
   name = "annotate", line = "show the hot lines of the source",
   arguments = "[options] [FILE...] [SOURCE.lua]",
-  specs = viewspecs.with_ending(viewspecs.with(viewspecs.without { "annotate", "format", "by", "diff", "title", "traces",
-								  "lines" }, {
-    limit = { help = { "the N lines with most self, and some lines around (0: all);", "default: those with a percent" } } }), ".txt"),
+  specs = viewspecs.with_ending(viewspecs.with(
+    viewspecs.without { "annotate", "format", "by", "diff", "title", "traces", "lines" },
+    { limit = { help = { "the N lines with most self, and some lines around",
+			 "(0: all); default: those with a percent" } } }), ".txt"),
   intro = "Prints the hot lines of all Lua files with some lines around, or the whole file SOURCE.lua.\n" ..
 	  "Shares count C code and the VM's work for the line that called it.",
   example = "app.bin app.lua",

@@ -10,7 +10,7 @@
 ----------------------------------------------------------------------------
 
 local bit = require("bit")
-local endings = require("sysprof.cli.endings")
+local endings = require("sysprof.formats.endings")
 local ffi = require("ffi")
 local files = require("sysprof.base.files")
 local limits = require("sysprof.base.limits")

@@ -5,7 +5,7 @@
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
-local interrupts = require("sysprof.cli.interrupts")
+local interrupts = require("sysprof.base.interrupts")
 local system = require("sysprof.base.system")
 
 ffi.cdef [[

@@ -2,17 +2,17 @@
 -- Verb 'run': profiles a script from its beginning to its end.
 --
 -- The script runs in the luajit program, in a process of its own: it behaves and ends
--- as without a profile (sysprof.cli.launch). That process writes the profile; the
+-- as without a profile (sysprof.verbs.launch). That process writes the profile; the
 -- command renders it.
 ----------------------------------------------------------------------------
 
-local child = require("sysprof.cli.child")
+local child = require("sysprof.base.child")
 local command = require("sysprof.cli.command")
 local files = require("sysprof.base.files")
-local launch = require("sysprof.cli.launch")
-local outfile = require("sysprof.cli.outfile")
+local launch = require("sysprof.verbs.launch")
+local outfile = require("sysprof.formats.outfile")
 local reader = require("sysprof.read.reader")
-local recorded = require("sysprof.cli.recorded")
+local recorded = require("sysprof.verbs.recorded")
 local regular = require("sysprof.base.regular")
 local runspecs = require("sysprof.cli.runspecs")
 local temporary = require("sysprof.base.temporary")

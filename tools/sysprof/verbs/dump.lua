@@ -6,11 +6,11 @@
 ----------------------------------------------------------------------------
 
 local command = require("sysprof.cli.command")
-local dumped = require("sysprof.cli.dumped")
+local dumped = require("sysprof.formats.dumped")
 local files = require("sysprof.base.files")
 local limits = require("sysprof.base.limits")
 local numbermap = require("sysprof.base.numbermap")
-local outfile = require("sysprof.cli.outfile")
+local outfile = require("sysprof.formats.outfile")
 local processes = require("sysprof.live.processes")
 local programs = require("sysprof.live.programs")
 local reader = require("sysprof.read.reader")
@@ -171,7 +171,7 @@ local function silence_of(its, threads)
     its.vms == 1 and busy_with(threads) or "they sleep in C, or stay in compiled code")
 end
 
--- Returns a dump (sysprof.cli.dumped). moment: its recording. left: how many bytes its list of coroutines may have.
+-- Returns a dump (sysprof.formats.dumped). moment: its recording. left: how many bytes its list of coroutines may have.
 local function dump_of(program, moment, coroutines, left)
   local facts = program.facts
   local dump = { facts = facts }

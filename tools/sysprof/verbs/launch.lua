@@ -8,7 +8,7 @@
 -- If the background thread does not start, the VM writes the profile.
 ----------------------------------------------------------------------------
 
-local child = require("sysprof.cli.child")
+local child = require("sysprof.base.child")
 local files = require("sysprof.base.files")
 local processes = require("sysprof.live.processes")
 local temporary = require("sysprof.base.temporary")
