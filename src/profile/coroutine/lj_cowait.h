@@ -4,6 +4,7 @@
 **
 ** A yield notes the time in the coroutine. The resume subtracts it. A wait above the threshold
 ** becomes a sample with the coroutine's stack. The others are summed by the line that yielded.
+** Samples spend a credit, a part of the time. Without credit, a long wait goes into a sum, too.
 **
 ** When the thread last slept, a coroutine that was ready would have run. So it waited at least
 ** until the end of that sleep. Afterwards it was ready, or still waited, while the thread was

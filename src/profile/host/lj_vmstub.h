@@ -6,6 +6,8 @@
 ** takes the place of such an entry, calls a hook, and jumps to the function. So a VM without stubs
 ** pays nothing. A stub stores base and top of the coroutine first, as the VM's code does before it
 ** calls C. It uses no C stack of its own. So its code counts as the VM's (lj_vmcode.h).
+** LuaJIT rewrites the dispatch table for hooks and for the recorder. An edit there puts the stubs
+** again. Under a hook of calls, lj_vmhooks_call does the work of the stubs.
 */
 
 #ifndef _LJ_VMSTUB_H
