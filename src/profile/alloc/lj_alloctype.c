@@ -33,6 +33,10 @@
 #include "profile/base/lj_osthread.h"
 #include "profile/host/lj_vmcode.h"
 
+/* OpenResty's lj_tab_dup jumps to it since 2025. NULL: this LuaJIT has none. */
+extern __attribute__((weak, visibility("hidden"))) GCtab *lj_tab_dup_helper(
+  lua_State *L, const GCtab *kt, int is_tab_clone);
+
 #define STEPS_MAX 1024 /* Frames. The parser calls itself, see LJ_MAX_XLEVEL. */
 
 /* A function of the VM that allocates. */
@@ -57,6 +61,7 @@ static const TypeRule rules[] = {
   RULE(lj_tab_new, TABLE, TABLE_PART),
   RULE(lj_tab_new_ah, TABLE, TABLE_PART),
   RULE(lj_tab_dup, TABLE, TABLE_PART),
+  RULE(lj_tab_dup_helper, TABLE, TABLE_PART),
   RULE(lj_tab_resize, TABLE, TABLE_PART),
   RULE(lj_tab_reasize, TABLE, TABLE_PART),
   RULE(lj_tab_newkey, TABLE, TABLE_PART),
