@@ -378,15 +378,15 @@ static int walk_host(Walk *w)
   res = rule ? lj_cficache_step(rule, hs->pk, &w->regs)
 	     : lj_cfi_step(hs->pk, &hs->cfi.copy, &w->regs);
   if (LJ_UNLIKELY(res == CFI_NONE) && hs->has_rows && !rule) res = walk_row(w);
-  if (res == CFI_NO_OBJECT) {
+  if (res == CFI_NO_OBJECT)
     hs->rows.missing |= lj_osloaded_miss(lj_cfi_lookup_pc(&w->regs));
-    if (walk_exact(w) && !hs->no_vm_access &&
-	(n = lj_vmcode_callback(hs->pk, hs->g, pc, &saved)) >= 0) {
-      walk_push(w, here);
-      return walk_partial(w, n, saved);
-    }
-    if (walk_foreign(w, VMCODE_NONE, &ok)) return ok;
+  /* Callbacks may be in a gap between the segments of an object that has no rule for them. */
+  if ((res == CFI_NO_OBJECT || res == CFI_NONE) && walk_exact(w) && !hs->no_vm_access &&
+      (n = lj_vmcode_callback(hs->pk, hs->g, pc, &saved)) >= 0) {
+    walk_push(w, here);
+    return walk_partial(w, n, saved);
   }
+  if (res == CFI_NO_OBJECT && walk_foreign(w, VMCODE_NONE, &ok)) return ok;
   walk_push(w, here);
   switch (res) {
   case CFI_STEP: return 1;
