@@ -106,7 +106,7 @@ int main(void)
     "jit.off()\n"
     "local function lua() local s = 0 for i = 1, 1e4 do s = s + i end return s end\n"
     /* Far more than the look at the report: a busy processor is lost in its system calls. */
-    "function work() for i = 1, 100 do pcall(lua) end end");
+    "function work() for i = 1, 500 do pcall(lua) end end");
 
   folded = profile(L, by_glibc, LUAM_SYSPROF_CALLGRAPH, &samples);
   CHECK(folded_count(folded, "main") > samples * 9 / 10);

@@ -97,7 +97,7 @@ __attribute__((constructor)) static void bind_all(void)
   *(void **)&next_lock = next("pthread_mutex_lock");
   *(void **)&next_phdr = next("dl_iterate_phdr");
   *(void **)&next_qsort = next("qsort");
-  *(void **)&next_dlopen = dlvsym(RTLD_NEXT, "dlopen", "GLIBC_2.34");
+  *(void **)&next_dlopen = next("dlopen");
 }
 
 void *mmap64(void *p, size_t n, int prot, int flags, int fd, off_t ofs)

@@ -124,7 +124,9 @@ static void profile(int threads, int announced)
   }
   CHECK_EQ(session_parse(sink.bytes, sink.len, "", &folded), 0);
   CHECK(folded_count(folded, "work.lua:2") > 5);
-  CHECK_EQ(folded_count(folded, "missing"), 0);
+  /* Before glibc 2.34, ticks come where clone has no unwind information. */
+  CHECK_EQ(folded_count(folded, "missing"),
+	   folded_count(folded, "missing: no unwind information];__clone "));
   printf("threads %d announced %d: %llu not in the VM, %llu here, %llu elsewhere, "
 	 "%llu in the coroutine, %llu waits\n",
 	 threads, announced, (unsigned long long)not_vm,

@@ -164,6 +164,7 @@ local function waits_by_line(out)
       leaf = frame
     end
     key, leaf = key or "", leaf:match("^%[waiting: (.*)%]$") or leaf
+    if leaf == "select" then leaf = "pselect6" end	-- Of a C library before 2.34.
     sums[key] = sums[key] or {}
     sums[key][leaf] = (sums[key][leaf] or 0) + tonumber(n)
   end

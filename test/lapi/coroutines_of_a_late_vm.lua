@@ -71,7 +71,7 @@ function busy()
   pipe:close()
   return s
 end]],
-    "    file:read\n    busy (../box.lua:32)\n", "    read\n" },
+    "    file:read\n    busy (../box.lua:32)\n", "read\n    _IO_" },	-- Or __read, as the C library names it.
 }
 
 local function let_go_on()

@@ -13,6 +13,7 @@
 #include "lua.h"
 #include "lauxlib.h"
 #include "lj_obj.h"
+#include "profile/base/lj_osloaded.h"
 #include "profile/host/lj_hostwalk.h"
 #include "check.h"
 #include "regs_of.h"
@@ -62,6 +63,7 @@ static void *look(char which)
   addr = dlsym(lib, "replaced_call");
   REQUIRE(addr != NULL);
   memcpy(&call, &addr, sizeof(call));
+  lj_osloaded_renew();
   for (i = 0; i < 3; i++) call(inside);
   CHECK(used.broken < 0 && fresh.broken < 0);
   CHECK_EQ(used_frames.len, fresh_frames.len);

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "lj_obj.h"
+#include "profile/base/lj_osloaded.h"
 #include "profile/base/lj_osobjects.h"
 #include "profile/symbols/lj_loadmap.h"
 #include "check.h"
@@ -184,16 +185,17 @@ int main(void)
   lj_loadmap_note(&lm, &sink);
   CHECK_EQ(wb.pos, i);
 
-  /* Known addresses, and addresses outside of all objects. */
+  /* Known addresses, and addresses outside of all objects: our own table notes their pages. */
   m = other_object();
   REQUIRE(m != NULL);
   addr[0] = own;
   addr[1] = m->obj.start;
   addr[2] = (uintptr_t)hole;
+  CHECK_EQ(sample(3, addr, &r), lj_osloaded_isown);
   CHECK_EQ(sample(3, addr, &r), 0);
   CHECK_EQ(sample_one(m->obj.end - 1, &r), 0);
   CHECK_EQ(sample_one(0, &r), 0);
-  CHECK_EQ(sample_one(~(uintptr_t)0 >> FRAME_KIND_BITS, &r), 0);
+  CHECK_EQ(sample_one(~(uintptr_t)0 >> FRAME_KIND_BITS, &r), lj_osloaded_isown);
 
   /* Forgotten, so it is found again, and described as at start. */
   addr[0] = m->obj.start + 8;

@@ -2,9 +2,13 @@
 ** stack, unless the instruction before it is a call that does not return.
 */
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* For struct dl_find_object. */
+#endif
 #include <string.h>
 
 #include "lj_arch.h"
+#include "profile/base/lj_osloaded.h"
 #include "profile/base/lj_osobjects.h"
 #include "profile/host/lj_cfi.h"
 #include "profile/host/lj_ehframe.h"
@@ -65,6 +69,7 @@ int main(void)
   size_t i;
   lj_safeload_warmup();
   lj_osobjects_warmup();
+  lj_osloaded_renew();
   for (i = 0; i < sizeof(start) / sizeof(start[0]); i++) {
     CHECK(is_start((uintptr_t)start[i], 1));
     CHECK(!is_start((uintptr_t)start[i], 0));
