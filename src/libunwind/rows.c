@@ -116,6 +116,9 @@ static void frame_write(Frame *f, const FrameEntry *e)
 
 /* -- What libunwind asks for -------------------------------------------------------- */
 
+/* An old libunwind, such as 1.3, has no load_offset, and the next members in its place. */
+static int is_old;
+
 static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *pi, int need,
 			  void *arg)
 {
@@ -129,6 +132,7 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *p
   di.u.rti.segbase = CODE_AT;
   di.u.rti.table_data = ENTRY_AT;
   di.u.rti.table_len = 1;
+  if (is_old) memmove(&di.load_offset, &di.u.rti, sizeof(di.u.rti));
   err = UNW_OBJ(dwarf_search_unwind_table)(as, ip, &di, pi, need, arg);
   f->found = (err == 0);
   return err;
@@ -364,6 +368,31 @@ static size_t module_rows(const char *path, const uint8_t *id, size_t idlen,
   return rows.n;
 }
 
-extern const RowModule luajit_sysprof_rows;
+extern RowModule luajit_sysprof_rows;
 __attribute__((visibility("default")))
-const RowModule luajit_sysprof_rows = { ROWMODULE_VERSION, module_rows };
+RowModule luajit_sysprof_rows = { ROWMODULE_VERSION, module_rows };
+
+/* -- The libunwind that is loaded ------------------------------------------------------- */
+
+/* Does a step lead from a function without instructions of its own to its caller? */
+static int steps(void)
+{
+  static const uint8_t cie[] = { 0x0c, 7, 8, 0x90, 1 }; /* CFA: rsp + 8; rip: at CFA - 8. */
+  static const FrameEntry entry = { 0, 1, 1, -8, { cie, sizeof(cie) }, { cie, 0 } };
+  static Frame frame;
+  unw_addr_space_t as = space_new();
+  ModuleRow row;
+  if (!as) return 0;
+  frame_write(&frame, &entry);
+  row_find(as, &frame, 0, &row);
+  unw_destroy_addr_space(as);
+  return row.kind == ROWMODULE_STEP && row.cfa_reg == UNW_X86_64_RSP && row.cfa_ofs == 8;
+}
+
+/* Its file name tells no version, so try it. Refuse one that takes neither form. */
+__attribute__((constructor)) static void try_libunwind(void)
+{
+  for (is_old = 0; is_old < 2; is_old++)
+    if (steps()) return;
+  luajit_sysprof_rows.version = 0;
+}

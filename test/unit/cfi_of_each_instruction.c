@@ -12,6 +12,7 @@
 #include <ucontext.h>
 
 #include "lj_arch.h"
+#include "profile/base/lj_osloaded.h"
 #include "profile/base/lj_osobjects.h"
 #include "profile/host/lj_cfi.h"
 #include "profile/host/lj_cficache.h"
@@ -178,6 +179,7 @@ int main(void)
   size_t i, cached = 0, theirs = 0;
   lj_safeload_warmup();
   lj_osobjects_warmup();
+  lj_osloaded_renew();
   for (i = 0; i < WORDS; i++) stack[i] = WORD(i);
   for (i = 0; i < n; i++) {
     const Case *c = &cases[i];

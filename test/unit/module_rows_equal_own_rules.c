@@ -20,6 +20,7 @@ __asm__("	.cfi_sections .eh_frame, .debug_frame\n");
 
 #include "lj_arch.h"
 #include "profile/base/lj_elfnote.h"
+#include "profile/base/lj_osloaded.h"
 #include "profile/base/lj_osobjects.h"
 #include "profile/host/lj_cfi.h"
 #include "profile/host/lj_rowmodule.h"
@@ -289,6 +290,7 @@ int main(void)
   REQUIRE(module != NULL && module->version == ROWMODULE_VERSION);
   lj_safeload_warmup();
   lj_osobjects_warmup();
+  lj_osloaded_renew();
   lj_safeload_reset(&pk);
   dl_iterate_phdr(find_self, NULL);
   read_self();
