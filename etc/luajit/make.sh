@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Runs make for LuaJIT: with the jobs of the outer make's job server, or else with one for each
 # processor. It prints errors and warnings only; with VERBOSE=1 also what it makes.
 #
