@@ -54,8 +54,8 @@ local function ask(list, values, say, started, is_last)
 end
 
 -- Lets each opened program begin. values: lines of the request. patience: seconds that a program may be recorded for
--- somebody else before, or nil. signals: they end that wait; an object of sysprof.base.interrupts, or nil. Returns those
--- that began, with path: where they write; and how many refused the request.
+-- somebody else before, or nil. signals: they end this wait; an object of sysprof.base.interrupts, or nil. Returns
+-- those that began, with path: where they write; and how many refused the request.
 function recording.begin(list, values, say, patience, signals)
   local started, begun, told = {}, system.now(), false
   local refused, busy = ask(list, values, say, started, not patience)
