@@ -60,6 +60,7 @@ local TESTS = {
     .. "|^faults/(files|memory)" },
   { "/lj_(timed|ctltime|sizelimit)", "^lapi/(duration|size_l)" },
   { "/lj_opttable", "^lapi/(wrong|results|paths|clocks|env)" },
+  { "/lj_opttext", "^lapi/(wrong|env|duration|size_l|control)" },
   { "/lj_luaopts", "^lapi/(wrong|results|paths|leaf|clocks|self|one_pro)" },
   { "/lj_jit", "^unit/(trace|damaged|lua_stack)|^stack/" },
   { "/lj_cfi", "^unit/(cfi|host|libraries|damaged|trace_single)|^capi/runs_on" },

@@ -346,7 +346,7 @@ for _, value in ipairs { "control=SIGKILL", "control=SIGPROF", "control=SIGURG",
 			 "control=USR2", "control=file", "control=./file", "control=12", "paused=1" } do
   wrong(value, "'" .. value .. "' has a wrong value; expected ")
 end
-wrong("control", "'control' has no value; expected a signal such as SIGUSR2, or the absolute path of a file")
+wrong("control", "'control' has no value; expected the absolute path of a file, or a signal such as SIGUSR2")
 wrong("paused", "'paused' needs control")
 wrong("control=/x%r", "'control=/x%r' has a '%'")
 wrong("control=/x%q,paused", "'control=/x%q' has a '%'")

@@ -221,11 +221,11 @@ t.equal(select(2, sysprof.start { mode = "C", path = "theirs.txt", delay = 1 }):
 t.equal(t.read_file("theirs.txt"), "not a profile", "a check writes nothing")
 t.equal(select(2, sysprof.start { mode = "C", path = "x.bin", clock = "sun", delay = 1 }):find("'sun'", 1, true), 1,
 	"a wrong clock is found at the call")
-fails("profiler misuse: option 'delay' is -1; expected a number of seconds, such as 2 or 0.5", 22,
+fails("profiler misuse: option 'delay' is -1; expected a number of seconds, or a time such as 500us, 20ms, 10s or 2m, 0 to 277777h", 22,
       sysprof.start { mode = "C", delay = -1 })
-fails("profiler misuse: option 'duration' is '10s'; expected a number of seconds, such as 10 or 0.5", 22,
-      sysprof.start { mode = "C", duration = "10s" })
-fails("profiler misuse: option 'duration' is 0; expected a number of seconds, such as 10 or 0.5", 22,
+fails("profiler misuse: option 'duration' is '10x'; expected a number of seconds, or a time such as 500us, 20ms, 10s or 2m, 1ms to 277777h", 22,
+      sysprof.start { mode = "C", duration = "10x" })
+fails("profiler misuse: option 'duration' is 0; expected a number of seconds, or a time such as 500us, 20ms, 10s or 2m, 1ms to 277777h", 22,
       sysprof.start { mode = "C", duration = 0 })
 assert(sysprof.start { mode = "C", path = "p%r%.bin", delay = 0.01, hz = 1000 })
 wait_for("p%r%.bin")

@@ -41,7 +41,7 @@ for _, mode in ipairs({ "D", "L", "C" }) do
   t.equal(again[2], "profiler is running already", mode .. ": start twice")
   t.equal(type(again[3]), "number", mode .. ": start twice")
   t.equal(select(2, sysprof.start({ mode = "?" })),
-	  "profiler misuse: option 'mode' is '?'; expected C, L or D", mode .. ": misuse comes first")
+	  "profiler misuse: option 'mode' is '?'; expected D, L or C", mode .. ": misuse comes first")
   t.work_until(30)
   check_report(mode .. ": while running")
   local stopped = { sysprof.stop() }

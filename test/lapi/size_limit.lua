@@ -88,9 +88,9 @@ local function refused(value, options)
   return message
 end
 t.equal(refused("too small", { max_size = 262143 }),
-	"profiler misuse: option 'max_size' is 262143; expected a number of bytes, at least 262144", "too small")
-t.equal(refused("a text", { max_size = "1M" }),
-	"profiler misuse: option 'max_size' is '1M'; expected a number of bytes, at least 262144", "a text")
+	"profiler misuse: option 'max_size' is 262143; expected a number of bytes, or a size such as 512M or 2G, at least 256K", "too small")
+t.equal(refused("a text", { max_size = "255K" }),
+	"profiler misuse: option 'max_size' is '255K'; expected a number of bytes, or a size such as 512M or 2G, at least 256K", "a text")
 t.equal(refused("shared", { max_size = 2^20, shared = true }),
 	"max_size needs a file of its own; remove shared", "shared")
 

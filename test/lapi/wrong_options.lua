@@ -37,7 +37,7 @@ end
 misuse("mode a number that looks right", { mode = 0 })
 for _, mode in ipairs({ "D", "L", "C" }) do
   for _, interval in ipairs({ 0, -0.0, -1, -1e300, 0/0, math.huge, -math.huge, 1e300,
-			      1e-9, 1e-7, 0.0099, 86400001, "x", "10", true, {} }) do
+			      1e-9, 1e-7, 0.0099, 86400001, "x", "10x", "1us", "25h", "-1", "nan", true, {} }) do
     misuse(mode .. " interval " .. tostring(interval),
 	   { mode = mode, interval = interval, path = "x.bin" })
   end
@@ -55,8 +55,8 @@ end
 -- interval and hz are two ways to say the same, so only one may be there.
 misuse("interval and hz", { mode = "D", interval = 10, hz = 100 })
 for name, values in pairs({
-  hz = { 0, -1, 0/0, math.huge, 1e300, 100001, 1e-9, "100", true, {}, false },
-  period = { 0, -1, 0.5, 1.5, 0/0, math.huge, 1e17, "1000", true, {}, false },
+  hz = { 0, -1, 0/0, math.huge, 1e300, 100001, 1e-9, "100k", "0x10", " 1", "1 ", "", ".", "1e", "inf", true, {}, false },
+  period = { 0, -1, 0.5, 1.5, 0/0, math.huge, 1e17, "1.5", "1e17", "8388608G1", "1s", "1kk", "1i", true, {}, false },
   signal = { 0, -1, 1.5, 65, 1000, 0/0, math.huge, true, {}, false, "", "SIG", "PROF",
 	     "sigprof", "SIGPROF ", "SIGNONE", "SIGRTMIN+", "SIGRTMIN+x", "SIGRTMIN+99",
 	     "SIGRTMIN-1", "SIGRTMAX+1", "SIGRTMIN+3x", "SIGRTMAX-99", "SIGRTMIN +3",
@@ -78,15 +78,15 @@ end
 
 -- The sentence holds the key, the value, and what was expected.
 for _, case in ipairs({
-  { { mode = "callgraph" }, "option 'mode' is 'callgraph'; expected C, L or D" },
-  { {}, "option 'mode' is missing; expected C, L or D" },
-  { { mode = "D", hz = 1e6 }, "option 'hz' is 1000000; expected a number of samples per second, from one a day to 100000" },
-  { { mode = "D", hz = "99" }, "option 'hz' is '99'; expected a number of samples per second" },
-  { { mode = "D", interval = 0.001 }, "option 'interval' is 0.001; expected a number of milliseconds, from 0.01 to 86400000 (a day)" },
+  { { mode = "callgraph" }, "option 'mode' is 'callgraph'; expected D, L or C" },
+  { {}, "option 'mode' is missing; expected D, L or C" },
+  { { mode = "D", hz = 1e6 }, "option 'hz' is 1000000; expected a number of samples a second, 0.001 to 100000" },
+  { { mode = "D", hz = "99x" }, "option 'hz' is '99x'; expected a number of samples a second" },
+  { { mode = "D", interval = 0.001 }, "option 'interval' is 0.001; expected a number of milliseconds, or a time such as 500us, 20ms, 10s or 2m, 10us to 24h" },
   { { mode = "D", interval = 10, hz = 100 }, "option 'hz' is given beside 'interval'; expected one of them" },
   { { mode = "C", path = "" }, "option 'path' is ''; expected the name of a file" },
   { { mode = "C", path = {} }, "option 'path' is a table; expected the name of a file" },
-  { { mode = "D", clock = "" }, "option 'clock' is ''; expected names of clocks and events with ',' between them" },
+  { { mode = "D", clock = "" }, "option 'clock' is ''; expected names of clocks and events with ',' between them, in LUAJIT_SYSPROF '+'" },
   { { mode = "D", jitter = 1 }, "option 'jitter' is 1; expected true or false" },
   { { mode = "D", "x.bin" }, "key 1 is not a name; expected options by name, such as mode = 'C'" },
   { { mode = "D", [true] = 1 }, "key true is not a name; expected options by name, such as mode = 'C'" },

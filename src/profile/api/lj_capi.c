@@ -18,12 +18,11 @@
 #include "profile/live/lj_live.h"
 #include "profile/api/lj_memprof.h"
 #include "profile/start/lj_options.h"
+#include "profile/start/lj_opttext.h"
 #include "profile/start/lj_report.h"
 #include "profile/start/lj_startfile.h"
 #include "profile/start/lj_sysprof.h"
 #include "profile/base/lj_seccomp.h"
-
-#define PATH_INTERVAL_MS 10 /* Interval of luaM_sysprof_start_path without options. */
 
 /* The public numbers of broken stacks are those of the stream format. */
 LJ_STATIC_ASSERT(LUAM_SYSPROF_BROKEN_NO_BASE == SPF_BROKEN_NO_BASE);
@@ -140,7 +139,7 @@ LUAMISC_API int luaM_sysprof_start_path(lua_State *L,
   } else {
     memset(&o, 0, sizeof(o));
     o.mode = LUAM_SYSPROF_CALLGRAPH;
-    o.interval = PATH_INTERVAL_MS;
+    o.interval_ns = lj_opttext_interval(NULL);
   }
   begin_call();
   return end_call(start_path(L, &o, path), is_running);
@@ -234,7 +233,7 @@ LUAMISC_API int luaM_memprof_start(lua_State *L, const struct luam_Sysprof_Optio
   if (opt) o = *opt;
   o.mode = LUAM_SYSPROF_CALLGRAPH;
   o.clocks = "alloc";
-  o.interval = PATH_INTERVAL_MS;
+  o.interval_ns = lj_opttext_interval(NULL);
   return luaM_sysprof_start_path(L, &o, path);
 }
 

@@ -27,15 +27,12 @@
 #include "profile/live/lj_live.h"
 #include "profile/api/lj_luaopts.h"
 #include "profile/start/lj_optname.h"
-#include "profile/start/lj_opttable.h"
+#include "profile/start/lj_opttext.h"
 #include "profile/start/lj_report.h"
 #include "profile/output/lj_log.h"
 #include "profile/output/lj_outfile.h"
 
 #define ENV_NAME      LOG_NAME
-#define ENV_MODE      "C"                    /* Default mode. */
-#define ENV_FLUSH     "thread"               /* Default writer. */
-#define ENV_PATH      "sysprof.%p.%n.bin"    /* Default file. */
 #define ENV_PATH_RUNS "sysprof.%p.%n.%r.bin" /* Default file under control. */
 #define ENV_RUN       ".%r"                  /* Appended to other files under control. */
 #define ENV_DONE_KEY  "sysprof.env"          /* Registry key: the variable was read. */
@@ -91,60 +88,20 @@ static int say_vm(const char *value, const char *problem)
 
 /* -- Options ----------------------------------------------------------------- */
 
-/* Does the option accept numbers? */
-static int option_isnumber(const OptionSpec *o)
-{
-  return o->kind == OPTION_NUMBER || o->kind == OPTION_COUNT || o->kind == OPTION_SIGNAL ||
-	 o->kind == OPTION_TIME || o->kind == OPTION_SIZE;
-}
-
-/* Units that follow a number, and their factors. */
-typedef struct OptionUnit {
-  const char *name; /* NULL ends the list. */
-  double factor;
-} OptionUnit;
-
-static const OptionUnit time_units[] = { { "s", 1 },    { "ms", 1e-3 }, { "m", 60 },
-					 { "min", 60 }, { "h", 3600 },  { NULL, 0 } };
-static const OptionUnit size_units[] = {
-  { "K", 1024 }, { "M", 1048576 }, { "G", 1073741824 }, { NULL, 0 }
-};
-
-/* Replace a number with a unit on the top of the stack by its value. */
-static void unit_apply(lua_State *L, const OptionUnit *u)
-{
-  const char *text = lua_tostring(L, -1);
-  size_t len = strspn(text, "0123456789.");
-  while (u->name && strcmp(u->name, text + len) != 0) u++;
-  if (!u->name) return;
-  lua_pushlstring(L, text, len);
-  if (lua_isnumber(L, -1)) {
-    lua_pushnumber(L, lua_tonumber(L, -1) * u->factor);
-    lua_replace(L, -3);
-  }
-  lua_pop(L, 1);
-}
-
-/* Push the Lua value that the text of an option stands for, else the text itself. */
+/* Push the Lua value that the text of an option stands for. */
 static void option_push(lua_State *L, const OptionSpec *o, const char *s, size_t len)
 {
   lua_pushlstring(L, s, len);
-  if (o->kind == OPTION_TIME || o->kind == OPTION_SIZE)
-    unit_apply(L, o->kind == OPTION_TIME ? time_units : size_units);
-  if (option_isnumber(o) && lua_isnumber(L, -1)) {
-    lua_pushnumber(L, lua_tonumber(L, -1));
-    lua_remove(L, -2);
-  } else if (o->kind == OPTION_FLAG) {
-    const char *text = lua_tostring(L, -1);
-    int on = strcmp(text, "true") == 0;
-    if (on || strcmp(text, "false") == 0) {
-      lua_pop(L, 1);
-      lua_pushboolean(L, on);
-    }
+  if (o->kind == OPTION_FLAG) {
+    int is_set = lj_opttext_truth(lua_tostring(L, -1));
+    if (is_set < 0) return;
+    lua_pushboolean(L, is_set);
   } else if (o->kind == OPTION_LIST) {
     luaL_gsub(L, lua_tostring(L, -1), "+", ",");
-    lua_remove(L, -2);
+  } else {
+    return;
   }
+  lua_remove(L, -2);
 }
 
 /* Is the table at the bottom of the stack a valid table of options? */
@@ -190,6 +147,7 @@ static int option_read(lua_State *L, const char *s, size_t len)
   const char *eq = memchr(s, '=', len);
   size_t name_len = eq ? (size_t)(eq - s) : len;
   const OptionSpec *o = lj_optname_find(s, name_len, OPTION_ENV);
+  char expected[OPTTEXT_EXPECTED_MAX];
   int top = lua_gettop(L);
   if (lj_envword_switch(s, len) == 0)
     return say_value(s, (int)len, "takes no other options", "");
@@ -198,11 +156,14 @@ static int option_read(lua_State *L, const char *s, size_t len)
   if (!lua_isnil(L, -1)) return say_value(s, (int)name_len, "is given twice", "");
   if (eq && name_len + 1 < len) option_push(L, o, eq + 1, len - name_len - 1);
   else if (!eq && o->kind == OPTION_FLAG) lua_pushboolean(L, 1);
-  else return say_value(s, (int)len, "has no value; expected ", o->expected);
+  else
+    return say_value(s, (int)len, "has no value; expected ",
+		     lj_opttext_expected(o, expected));
   lua_pushvalue(L, -1);
   lua_setfield(L, OPTIONS, o->name);
   if (!lj_luaopts_accepts(L, o))
-    return say_value(s, (int)len, "has a wrong value; expected ", o->expected);
+    return say_value(s, (int)len, "has a wrong value; expected ",
+		     lj_opttext_expected(o, expected));
   lua_settop(L, top);
   return 1;
 }
@@ -233,6 +194,7 @@ static int live_read(lua_State *L, const char *value)
 /* Fill the table in from the value of the variable. Returns 0 if it is wrong. */
 static int options_read(lua_State *L, const char *value)
 {
+  const OptionSpec *o;
   const char *s = value;
   for (; *s; s += *s == ',') {
     size_t len;
@@ -243,15 +205,12 @@ static int options_read(lua_State *L, const char *value)
       return 0;
     s += len;
   }
-  lua_getfield(L, OPTIONS, "mode");
-  if (lua_isnil(L, -1)) {
-    lua_pushliteral(L, ENV_MODE);
-    lua_setfield(L, OPTIONS, "mode");
-  }
-  lua_getfield(L, OPTIONS, "flush");
-  if (lua_isnil(L, -1)) {
-    lua_pushliteral(L, ENV_FLUSH);
-    lua_setfield(L, OPTIONS, "flush");
+  for (o = lj_opttable; o->name; o++) {
+    if (o->kind != OPTION_CHOICE || !(o->where & OPTION_ENV)) continue;
+    lua_getfield(L, OPTIONS, o->name);
+    if (!lua_isnil(L, -1)) continue;
+    lua_pushstring(L, lj_opttable_initial(o, OPTION_ENV));
+    lua_setfield(L, OPTIONS, o->name);
   }
   if (!table_valid(L))
     return say_value(value, (int)strlen(value), "has both hz and interval; give only one",
@@ -276,10 +235,12 @@ static int pattern_wrong(const char *option, const char *pattern, const char *le
 static int path_set(lua_State *L, int number, int runs)
 {
   char *name = (char *)lua_newuserdata(L, PATH_MAX);
+  const OptionSpec *o = lj_optname_find("path", 4, OPTION_ENV);
   const char *pattern;
   int result;
-  lua_getfield(L, OPTIONS, "path");
-  if (lua_isnil(L, -1)) lua_pushstring(L, runs ? ENV_PATH_RUNS : ENV_PATH);
+  lua_getfield(L, OPTIONS, o->name);
+  if (lua_isnil(L, -1))
+    lua_pushstring(L, runs ? ENV_PATH_RUNS : lj_opttable_initial(o, OPTION_ENV));
   pattern = lua_tostring(L, -1);
   result = lj_outfile_name(name, PATH_MAX, pattern, number, 1);
   if (result == 0) return pattern_wrong("path", pattern, "p, n, r, t or %");
@@ -386,8 +347,8 @@ static const char *add_control(lua_State *L, const EnvControl *ec, const char *n
   StreamFileOptions fo;
   ControlOptions co = { .number = number, .opt = &opt, .fo = &fo };
   if (ec->control && *ec->control == '/') co.file = ec->control;
-  if (ec->control) co.signo = lj_luaopts_signal(name);
-  if (ec->coroutines) co.dump_signo = lj_luaopts_signal(ec->coroutines);
+  if (ec->control) co.signo = lj_opttext_signal(name);
+  if (ec->coroutines) co.dump_signo = lj_opttext_signal(ec->coroutines);
   lj_luaopts_read(L, BOTH, &opt, &fo);
   if (opt.signo && (opt.signo == co.signo || opt.signo == co.dump_signo))
     return "the clocks use the same signal; choose another one for signal";

@@ -10,7 +10,7 @@
 
 #include "lj_obj.h"
 #include "profile/api/lj_envword.h"
-#include "profile/start/lj_opttable.h"
+#include "profile/start/lj_opttext.h"
 #include "profile/base/lj_words.h"
 #include "profile/session/lj_sources.h"
 
@@ -58,12 +58,10 @@ static int word_isclock(const char *s)
 const char *lj_envword_option(const char *s)
 {
   const OptionSpec *o;
-  const OptionChoice *c;
   if (s[strspn(s, "0123456789")] == '\0') return "hz";
   if (word_isclock(s)) return "clock";
   if (strpbrk(s, "./")) return "path";
   for (o = lj_opttable; o->name; o++)
-    for (c = o->choices; c && c->name; c++)
-      if (strcmp(c->name, s) == 0) return o->name;
+    if (o->kind == OPTION_CHOICE && lj_opttext_choice(o, s) >= 0) return o->name;
   return NULL;
 }

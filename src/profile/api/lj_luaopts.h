@@ -26,7 +26,4 @@ LJ_FUNC int lj_luaopts_read(lua_State *L, int where, struct luam_Sysprof_Options
 /* Does an option accept the value on the top of the stack? */
 LJ_FUNC int lj_luaopts_accepts(lua_State *L, const OptionSpec *o);
 
-/* Return the number of a signal by its name, such as "SIGUSR2" or "SIGRTMIN+3"; else 0. */
-LJ_FUNC int lj_luaopts_signal(const char *name);
-
 #endif

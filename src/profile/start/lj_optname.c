@@ -37,7 +37,7 @@ const OptionSpec *lj_optname_meant(const char *s, size_t len, int where)
   for (o = lj_opttable; o->name; o++) {
     int fit;
     if (!is_listed(o, where)) continue;
-    if (o->also && lj_words_isin(s, len, o->also)) return o;
+    if (lj_words_isin(s, len, o->also)) return o;
     fit = lj_words_fit(s, len, o->name);
     if (fit > most) {
       nearest = o;

@@ -9,8 +9,8 @@
 #include "lj_obj.h"
 #include "profile/start/lj_opttable.h"
 
-/* Return the option with this name, if it may be given in one of the places (OPTION_LUA,
-** OPTION_ENV), else NULL.
+/* Return the option with this name, if it may be given in one of the places (OPTION_LUA, _ENV,
+** _LIVE), else NULL.
 */
 LJ_FUNC const OptionSpec *lj_optname_find(const char *s, size_t len, int where);
 
