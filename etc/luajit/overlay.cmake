@@ -193,7 +193,7 @@ if(DEFINED SOURCE)
     copy("${SOURCE}/src/${file}" "src/${file}")
   endforeach()
   copy("${SOURCE}/etc/luajit/lj_paths.h" "src/lj_paths.h")
-  copy("${SOURCE}/tools/sysprof/base/optiontable.def" "src/lj_options.def")
+  copy("${SOURCE}/tools/sysprof/base/optiontable.def" "src/lj_optiontable.def")
   write("/* Properties of this LuaJIT, from edits.cmake. overlay.cmake writes this file. */\n${defines}"
     "src/lj_base.h")
   set(objects ${edited})

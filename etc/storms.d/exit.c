@@ -141,8 +141,7 @@ __attribute__((noreturn)) static void live_and_end(Plan *plan)
 /* The client is a process of its own, which has no thread. */
 __attribute__((noreturn)) static void ask(void)
 {
-  static const char *const requests[] = { "info", "dump", "record\nduration_ns=1000000",
-					  "stop" };
+  static const char *const requests[] = { "info", "dump", "record\nduration=1ms", "stop" };
   uint32_t x = (uint32_t)getpid() | 1;
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   for (;;) {

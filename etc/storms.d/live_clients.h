@@ -13,7 +13,7 @@
 
 #define HOARD       180 /* Connections of one client; the program keeps 32, and 128 wait. */
 #define PACKET_MAX  4096
-#define RECORD_DATA "record\nclocks=task-clock\nthreads=all\nduration_ns=50000000"
+#define RECORD_DATA "record\nclock=task-clock\nthreads=all\nduration=50ms"
 
 static pid_t program_pid;
 static _Atomic uint64_t sent, refused, recorded, closed, longest_us;
@@ -123,13 +123,13 @@ static const char *const requests[] = {
   "perf-map",
   RECORD_DATA,
   "record",
-  "record\nduration_ns=1000000\nnames_ms=0",
-  "record\nclocks=cpu,alloc,coroutine-wait\ninterval_ns=100000\nthreads=all\njitter=1\ngc=1\n"
-  "duration_ns=20000000\nnames_ms=100",
-  "record\nclocks=ctimer\ninterval_ns=1000000\nmode=leaf\nmax_size=100000\nduration_ns=20000000",
-  "record\nclocks=wall,page-faults/period=10/\nthreads=own\nbacktracer=own\nduration_ns=10000000",
-  "record\nclocks=offcpu\nthreads=all\nduration_ns=20000000",
-  "record\nclocks=wall-signal\nperiod=1000\nduration_ns=20000000"
+  "record\nduration=1ms\nfinish=0",
+  "record\nclock=cpu,alloc,coroutine-wait\ninterval=100us\nthreads=all\njitter=true\ngc=true\n"
+  "duration=20ms\nfinish=100",
+  "record\nclock=ctimer\ninterval=1ms\nmode=L\nmax_size=256K\nduration=20ms",
+  "record\nclock=wall,page-faults/period=10/\nthreads=own\nbacktracer=own\nduration=10ms",
+  "record\nclock=offcpu\nthreads=all\nduration=20ms",
+  "record\nclock=wall-signal\nperiod=1000\nduration=20ms"
 };
 #define REQUESTS (sizeof(requests) / sizeof(requests[0]))
 

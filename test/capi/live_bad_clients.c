@@ -31,16 +31,18 @@ static void bad_requests(void)
   live_expect(self, "record", pipes[1], "error the request brought no file");
   live_expect(self, "record\nfoo=1", file, "error 'foo=1' is unknown");
   live_expect(self, "record\nclocks", file, "error 'clocks' is unknown");
-  live_expect(self, "record\nclocks=foo", file, "error ");
-  live_expect(self, "record\nclocks=", file, "error ");
-  live_expect(self, "record\ninterval_ns=-1", file, "error interval_ns is '-1'; expected");
-  live_expect(self, "record\nduration_ns=1e9", file,
-	      "error duration_ns is '1e9'; expected");
+  live_expect(self, "record\nclock=foo", file, "error ");
+  live_expect(self, "record\nclock=", file, "error ");
+  live_expect(self, "record\ninterval=-1", file, "error interval is '-1'; expected");
+  live_expect(self, "record\nduration=1e10", file, "error duration is '1e10'; expected");
+  live_expect(self, "record\nmode=D", file, "error mode is 'D'; expected L or C");
+  live_expect(self, "record\nhz=10\ninterval=100", file, "error hz is given beside");
   live_expect(self, "record\nthreads=some", file, "error threads is 'some'; expected own");
-  live_expect(self, "record\ninterval_ns=1", file, "error the interval");
+  live_expect(self, "record\ninterval=1us", file, "error interval is '1us'; expected");
   live_expect(self, "record\n\nfoo=1", file, "error this is no request");
-  snprintf(big, sizeof(big), "record\nclocks=alloc/period=%0500d/,cpux", 1000);
-  live_expect(self, big, file, "error the list of clocks is too long");
+  snprintf(big, sizeof(big), "record\nclock=alloc/period=%0500d/,cpux", 1000);
+  live_expect(self, big, file,
+	      "error the list of clocks is too long; expected less than 512 bytes");
   memset(big, 'x', sizeof(big));
   fd = live_connect(self);
   live_send(fd, big, sizeof(big), -1, 0);

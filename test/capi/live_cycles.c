@@ -17,12 +17,12 @@
 static _Atomic int is_over;
 static int cycles = 60;
 
-#define EVENTS "\nthreads=all\nclocks=cpu,alloc/period=4096/,coroutine-wait"
+#define EVENTS "\nthreads=all\nclock=cpu,alloc/period=4096/,coroutine-wait"
 
 static void record(int how)
 {
-  const char *request = how % 2 ? "record\nduration_ns=1000000\nthreads=all"
-				: "record\nduration_ns=1000000" EVENTS;
+  const char *request = how % 2 ? "record\nduration=1ms\nthreads=all"
+				: "record\nduration=1ms" EVENTS;
   int file = live_file(), fd;
   fd = live_ask(getpid(), request, file);
   if (how > 0) live_answer(fd);
@@ -37,7 +37,7 @@ static void begin_events(void)
 {
   int file = live_file(), begun = 0;
   while (!begun) {
-    int fd = live_ask(getpid(), "record\nduration_ns=100000000" EVENTS, file);
+    int fd = live_ask(getpid(), "record\nduration=100ms" EVENTS, file);
     begun = (strstr(live_answer(fd), "started=1\nwaiting=0") != NULL);
     live_answer(fd);
     close(fd);

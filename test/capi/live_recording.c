@@ -75,19 +75,17 @@ static void leave(void)
 /* A recording may follow at once on one whose client has gone. */
 static void follow(void)
 {
-  int file = live_file(),
-      first = live_ask(getpid(), "record\nduration_ns=3600000000000", file);
+  int file = live_file(), first = live_ask(getpid(), "record\nduration=3600s", file);
   CHECK(strstr(live_answer(first), "started=1") != NULL);
   close(first);
   usleep(200000); /* The recording is ending: the VM sleeps, and completes no file. */
-  record("duration_ns=50000000", "started=1");
+  record("duration=50ms", "started=1");
   close(file);
 }
 
 static void stop(void)
 {
-  int file = live_file(),
-      fd = live_ask(getpid(), "record\nduration_ns=3600000000000", file);
+  int file = live_file(), fd = live_ask(getpid(), "record\nduration=3600s", file);
   CHECK(strstr(live_answer(fd), "started=1") != NULL);
   live_expect(getpid(), "stop", -1, "ok\nstopped=1");
   CHECK(strncmp(live_answer(fd), "done", 4) == 0);
@@ -120,21 +118,22 @@ static void *client(void *arg)
   dump("dump\nformat=json", 1, "{");
   dump("perf-map", 1, " trace 1 work.lua:");
   live_expect(getpid(), "perf-map\nformat=text", -1, "error this request takes no options");
-  record("duration_ns=200000000", "started=1");
-  record("duration_ns=1", "started=1"); /* The start takes longer. */
-  record("duration_ns=200000000\nclocks=cpu,offcpu\nthreads=all", "started=1");
-  record("duration_ns=200000000\nclocks=alloc", "started=1\nwaiting=0");
-  record("duration_ns=200000000\nmode=leaf\ninterval_ns=1000000\njitter=1", "started=1");
-  record("max_size=262144\ninterval_ns=100000\nthreads=all", "started=1");
+  record("duration=200ms", "started=1");
+  record("duration=1ms", "started=1"); /* The start takes longer. */
+  record("duration=200ms\nclock=cpu,offcpu\nthreads=all", "started=1");
+  record("duration=200ms\nclock=alloc", "started=1\nwaiting=0");
+  record("duration=200ms\nmode=L\ninterval=1ms\njitter=true", "started=1");
+  record("max_size=262144\ninterval=100us\nthreads=all", "started=1");
   leave();
   stop();
   sleeps = 1;
-  record("duration_ns=200000000\nclocks=cpu,offcpu", "started=1");
-  record("duration_ns=200000000\nclocks=cpu,offcpu\nnames_ms=0", "started=1");
-  record("duration_ns=1500000000\nclocks=cpu,alloc,coroutine-wait",
+  record("duration=200ms\nclock=cpu,offcpu", "started=1");
+  record("duration=200ms\nclock=cpu,offcpu\nfinish=0", "started=1");
+  record("duration=1500ms\nclock=cpu,alloc,coroutine-wait",
 	 "started=1\nwaiting=1\nnote=alloc and coroutine-wait: recording begins when");
-  live_expect(getpid(), "record\nnames_ms=1001", live_file(),
-	      "error names_ms is '1001'; expected a whole number up to 1000");
+  live_expect(getpid(), "record\nfinish=1001", live_file(),
+	      "error finish is '1001'; expected a number of milliseconds, or a time such as "
+	      "500us, 20ms, 10s or 2m, 0 to 1s");
   follow();
   dump("dump", 0, "");
   live_expect(getpid(), "dump\nformat=xml", -1, "error expected format=text");

@@ -94,7 +94,7 @@ static void program(When when, long nr, uint32_t answer, int out, int in)
 */
 static int record(pid_t pid)
 {
-  static const char request[] = "record\nduration_ns=100000000\nclocks=ctimer\nthreads=all";
+  static const char request[] = "record\nduration=100ms\nclock=ctimer\nthreads=all";
   int file = live_file(), fd = live_connect(pid), result = NOBODY;
   const char *got;
   if (fd < 0) {

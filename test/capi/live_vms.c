@@ -149,7 +149,7 @@ int main(void)
   REQUIRE(pthread_create(&thread[VMS], NULL, c_thread, NULL) == 0);
   while (ready < VMS + 1) usleep(1000);
   begin_ns = cpu_ns();
-  fd = live_ask(getpid(), "record\nduration_ns=1000000000\nthreads=all", file);
+  fd = live_ask(getpid(), "record\nduration=1s\nthreads=all", file);
   got = live_answer(fd);
   CHECK(strstr(got, "vms=3\nstarted=3") != NULL);
   got = live_answer(fd);

@@ -35,7 +35,7 @@ static void *dumps(void *arg)
 
 static void *records(void *arg)
 {
-  int file = live_file(), fd = live_ask(getpid(), "record\nduration_ns=100000000", file);
+  int file = live_file(), fd = live_ask(getpid(), "record\nduration=100ms", file);
   CHECK(strstr(live_answer(fd), "started=1") != NULL);
   CHECK(strncmp(live_answer(fd), "done", 4) == 0);
   close(fd);

@@ -46,8 +46,8 @@ static void *client(void *arg)
 {
   int file = live_file(), fd;
   (void)arg;
-  fd = live_ask(
-    getpid(), "record\nduration_ns=200000000\nclocks=cpu,offcpu,alloc\nthreads=all", file);
+  fd = live_ask(getpid(), "record\nduration=200ms\nclock=cpu,offcpu,alloc\nthreads=all",
+		file);
   CHECK(strncmp(live_answer(fd), "ok\n", 3) == 0);
   CHECK(strncmp(live_answer(fd), "done", 4) == 0);
   close(fd);

@@ -49,7 +49,7 @@ try luajit-sysprof wrong "fi" "->"
 try luajit-sysprof --v "->" --version
 try luajit-sysprof run --form "->" --format=
 try luajit-sysprof run -e "fi" "->"
-try luajit-sysprof run --mode = "->" C L
+try luajit-sysprof run --mode = "->" L C
 try luajit-sysprof run --format = fl "->" flamegraph
 try luajit-sysprof run --format fl "->" flamegraph
 try luajit-sysprof run --hz = "->"

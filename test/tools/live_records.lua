@@ -32,7 +32,7 @@ says("record app.bin", 2, "expected a PID, got 'app.bin'; did you mean 'luajit-s
 says("record 7,8", 2, "expected a PID, got '7,8'; did you mean '7 8'?")
 says("top", 2, "expected a PID or --name=NAME; 'luajit-sysprof ps' lists live programs")
 says("top app.bin", 2, "expected a PID, got 'app.bin'; did you mean 'luajit-sysprof report app.bin'?")
-says("top --once --duration=2h 7", 2, "option '--duration': expected 100ms to 1h, got 7200 s")
+says("top --once --duration=2h 7", 2, "option '--duration': expected a number of seconds, or a time such as 500us, 20ms, 10s or 2m, 100ms to 1h, got ")
 says("top --hz=10 --interval=5 7", 2, "--interval and --hz both set the rate")
 says("top --by=x 7", 2, "option '--by': expected lua or line or thread or vmstate or label, got 'x'")
 says("top 99999999", 1, "there is no process 99999999; 'luajit-sysprof ps' lists live programs")
@@ -212,11 +212,11 @@ end
 
 os.remove(log)
 record("-d 1500ms -e cpu,alloc -F 250 --threads --max-size=1M --jitter --gc --period=3 --mode=L --backtracer=libunwind " .. first)
-t.equal(logged(log), "record\nbacktracer=libunwind\nclocks=cpu,alloc\nduration_ns=1500000000\ngc=1\ninterval_ns=4000000\njitter=1\n" ..
-	"max_size=1048576\nmode=leaf\nperiod=3\nthreads=all\nwith a descriptor\n--\n", "the request")
+t.equal(logged(log), "record\nbacktracer=libunwind\nclock=cpu,alloc\nduration=1.5\ngc=true\nhz=250\njitter=true\n" ..
+	"max_size=1048576\nmode=L\nperiod=3\nthreads=all\nwith a descriptor\n--\n", "the request")
 os.remove(log)
 record("-d 1ms " .. first)
-t.equal(logged(log), "record\nduration_ns=1000000\nwith a descriptor\n--\n", "the request of defaults")
+t.equal(logged(log), "record\nduration=0.001\nwith a descriptor\n--\n", "the request of defaults")
 
 -- -- The end ---------------------------------------------------------------
 

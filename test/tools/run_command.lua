@@ -294,18 +294,18 @@ wrong("CPU time of waits", "run -e offcpu --weight=cpu short.lua", 2,
 wrong("full output of the help", "--help >/dev/full", 1, "cannot write standard output")
 wrong("script and output", "run --format=top -o ./short.lua short.lua", 2,
       "script and output are the same file")
-wrong("interval", "run -i 0 short.lua", 2, "option '-i': expected milliseconds")
-wrong("hz", "run --hz=0 short.lua", 2, "option '--hz': expected samples a second")
+wrong("interval", "run -i 0 short.lua", 2, "option '-i': expected a number of milliseconds, or a time such as ")
+wrong("hz", "run --hz=0 short.lua", 2, "option '--hz': expected a number of samples a second, 0.001 to 100000")
 wrong("both", "run --hz=10 -i 1 short.lua", 2, "--interval and --hz both set the rate; remove one")
-wrong("period", "run --period=1.5 short.lua", 2, "option '--period': expected a whole number of occ")
-wrong("unit", "run -e alloc --period=512x short.lua", 2, "option '--period': expected a whole number of occurrences, or of bytes")
-wrong("unit of time", "run -i 1h short.lua", 2, "option '-i': expected milliseconds, 0.01 to 86400000, or a time such as 500us")
-for _, spec in ipairs(require("sysprof.cli.runspecs").of({ "interval", "period" }, {})) do
+wrong("period", "run --period=1.5 short.lua", 2, "option '--period': expected a whole number such as 1000 or 64K, at least 1")
+wrong("unit", "run -e alloc --period=512x short.lua", 2, "option '--period': expected a whole number such as 1000 or 64K, at least 1")
+wrong("unit of time", "run -i 25h short.lua", 2, "option '-i': expected a number of milliseconds, or a time such as 500us, 20ms, 10s or 2m, 10us to 24h")
+for _, spec in ipairs(require("sysprof.cli.runspecs").SPECS) do
   local values = spec.key == "interval" and { ["2"] = 2, ["1ms"] = 1, ["500us"] = 0.5, [".5s"] = 500 } or
-		 { ["7"] = 7, ["512k"] = 2^19, ["1.5KiB"] = 1536, ["2M"] = 2^21 }
+		 spec.key == "period" and { ["7"] = 7, ["512k"] = 2^19, ["1.5KiB"] = 1536, ["2M"] = 2^21 } or {}
   for value, expected in pairs(values) do t.equal(spec.convert(value), expected, spec.key .. " " .. value) end
 end
-wrong("signal", "run --signal=' ' short.lua", 2, "option '--signal': expected a signal, such as SIGUSR2")
+wrong("signal", "run --signal=' ' short.lua", 2, "option '--signal': expected a signal such as SIGUSR2")
 wrong("no such signal", "run --signal=NONE -o new.bin short.lua", 1,
       "cannot profile: profiler misuse: option 'signal' is 'SIGNONE'; expected a signal such as SIGUSR2")
 -- What the profiler says is passed on, in one sentence, and nothing else happens.

@@ -101,6 +101,11 @@ static const char *line_next(const char *s)
   return *s ? s : NULL;
 }
 
+const char *lj_livemsg_option(const LiveRequest *rq, const char *line)
+{
+  return line_next(line ? line : rq->text);
+}
+
 const char *lj_livemsg_value(const LiveRequest *rq, const char *key)
 {
   size_t len = strlen(key);

@@ -40,6 +40,9 @@ LJ_FUNC int lj_livemsg_isclosed(const OwnFd *client);
 /* The value of a key, or NULL. */
 LJ_FUNC const char *lj_livemsg_value(const LiveRequest *rq, const char *key);
 
+/* The line KEY=VALUE behind this one, NULL: the first one. Returns NULL at the end. */
+LJ_FUNC const char *lj_livemsg_option(const LiveRequest *rq, const char *line);
+
 /* The first key that is not in the list, which NULL ends; or NULL. */
 LJ_FUNC const char *lj_livemsg_unknown(const LiveRequest *rq, const char *const *keys);
 

@@ -8,14 +8,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lj_obj.h"
 #include "profile/live/lj_liverec.h"
+#include "profile/start/lj_optname.h"
 #include "profile/start/lj_options.h"
+#include "profile/start/lj_opttext.h"
 #include "profile/start/lj_report.h"
 #include "profile/start/lj_sysprof.h"
 #include "profile/base/lj_nanotime.h"
@@ -28,11 +30,10 @@
 #include "profile/session/lj_sources.h"
 
 #define ANSWER_MS   900  /* From a request to its answer, though a VM has not started. */
-#define NAMES_MS    1000 /* From the last sample until the VM has completed its profile. */
 #define LATE_MS     1000 /* From then until a sample that does not end is given up. */
 #define CLOCKS_MAX  512
 #define OF_VM_MAX   (SPF_EVENTS_MAX * (EVENT_NAME_MAX + 5)) /* Each name, and " and ". */
-#define INTERVAL_NS 10000000                                /* 100 samples a second. */
+#define REFUSAL_MAX 256 /* Bytes of a sentence that refuses a request, with its NUL. */
 
 typedef enum VmState {
   VM_WAITS, /* For its safe point. */
@@ -412,87 +413,54 @@ void lj_liverec_step(void)
 
 /* -- Request: record --------------------------------------------------------- */
 
-/* The value of a key as a whole number up to max. Returns 0 and refuses it if it is none. */
-static int number_of(const OwnFd *client, const LiveRequest *rq, const char *key,
-		     uint64_t max, uint64_t *n)
+/* Refuse a request. Returns 0. */
+static int refuse(const OwnFd *client, const char *format, ...)
 {
-  const char *s = lj_livemsg_value(rq, key);
-  char text[160], *end;
-  if (!s) return 1;
-  errno = 0;
-  *n = strtoull(s, &end, 10);
-  if (*s >= '0' && *s <= '9' && !*end && errno == 0 && *n <= max) return 1;
-  snprintf(text, sizeof(text), "%s is '%.40s'; expected a whole number up to %llu", key, s,
-	   (unsigned long long)max);
-  lj_livemsg_refuse(client, text);
-  return 0;
-}
-
-/* The value of a key as an index into a list of two words. */
-static int word_of(const OwnFd *client, const LiveRequest *rq, const char *key,
-		   const char *const *words, int *index)
-{
-  const char *s = lj_livemsg_value(rq, key);
-  char text[160];
-  *index = 0;
-  if (!s || strcmp(s, words[0]) == 0) return 1;
-  *index = 1;
-  if (strcmp(s, words[1]) == 0) return 1;
-  snprintf(text, sizeof(text), "%s is '%.40s'; expected %s or %s", key, s, words[0],
-	   words[1]);
+  char text[REFUSAL_MAX];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof(text), format, args);
+  va_end(args);
   lj_livemsg_refuse(client, text);
   return 0;
 }
 
 /* Read the options of a recording. Returns 0 and refuses them if they are wrong. */
+static int values_read(const OwnFd *client, const LiveRequest *rq, OptionValues *v)
+{
+  const char *line;
+  lj_opttext_begin(v, OPTION_LIVE);
+  for (line = lj_livemsg_option(rq, NULL); line; line = lj_livemsg_option(rq, line)) {
+    size_t len = strcspn(line, "=");
+    const OptionSpec *o = line[len] ? lj_optname_find(line, len, OPTION_LIVE) : NULL;
+    char expected[OPTTEXT_EXPECTED_MAX];
+    if (!o)
+      return refuse(client, "'%.40s' is unknown to this version of the profiler", line);
+    if (!lj_opttext_take(o, line + len + 1, v))
+      return refuse(client, "%s is '%.40s'; expected %s", o->name, line + len + 1,
+		    lj_opttext_expected(o, expected));
+  }
+  if (v->hz > 0 && v->interval_ms > 0)
+    return refuse(client, "hz is given beside interval; expected one of them");
+  if (strlen(v->opt.clocks) >= CLOCKS_MAX)
+    return refuse(client, "the list of clocks is too long; expected less than %d bytes",
+		  CLOCKS_MAX);
+  return 1;
+}
+
+/* The same, into the recording. */
 static int record_options(const OwnFd *client, const LiveRequest *rq)
 {
-  static const char *const keys[] = { "clocks",   "interval_ns", "period",   "duration_ns",
-				      "max_size", "jitter",      "gc",       "threads",
-				      "mode",     "backtracer",  "names_ms", NULL };
-  static const char *const threads[] = { "own", "all" };
-  static const char *const modes[] = { "C", "leaf" };
-  static const char *const backtracers[] = { "own", "libunwind" };
-  const char *unknown = lj_livemsg_unknown(rq, keys);
-  const char *clocks = lj_livemsg_value(rq, "clocks");
-  uint64_t interval = INTERVAL_NS, period = 0, jitter = 0, gc = 0;
-  int all, leaf, libunwind;
-  if (unknown) {
-    char text[160];
-    snprintf(text, sizeof(text), "'%.40s' is unknown to this version of the profiler",
-	     unknown);
-    lj_livemsg_refuse(client, text);
-    return 0;
-  }
-  if (clocks && strlen(clocks) >= CLOCKS_MAX) {
-    lj_livemsg_refuse(client,
-		      "the list of clocks is too long; expected less than 512 bytes");
-    return 0;
-  }
-  memset(&rec.opt, 0, sizeof(rec.opt));
-  memset(&rec.limits, 0, sizeof(rec.limits));
-  rec.wait_ms = NAMES_MS;
-  if (!number_of(client, rq, "interval_ns", (uint64_t)1 << 62, &interval) ||
-      !number_of(client, rq, "period", (uint64_t)1 << 62, &period) ||
-      !number_of(client, rq, "duration_ns", (uint64_t)1 << 62, &rec.limits.duration_ns) ||
-      !number_of(client, rq, "max_size", (uint64_t)1 << 62, &rec.limits.max_size) ||
-      !number_of(client, rq, "jitter", 1, &jitter) ||
-      !number_of(client, rq, "gc", 1, &gc) ||
-      !number_of(client, rq, "names_ms", NAMES_MS, &rec.wait_ms) ||
-      !word_of(client, rq, "threads", threads, &all) ||
-      !word_of(client, rq, "mode", modes, &leaf) ||
-      !word_of(client, rq, "backtracer", backtracers, &libunwind))
-    return 0;
-  snprintf(rec.clocks, sizeof(rec.clocks), "%s", clocks ? clocks : "cpu");
+  OptionValues v;
+  if (!values_read(client, rq, &v)) return 0;
+  rec.opt = v.opt;
+  snprintf(rec.clocks, sizeof(rec.clocks), "%s", v.opt.clocks);
   rec.opt.clocks = rec.clocks;
-  rec.opt.mode = leaf ? LUAM_SYSPROF_LEAF : LUAM_SYSPROF_CALLGRAPH;
-  rec.opt.interval_ns = interval;
-  rec.opt.period = period;
-  rec.opt.jitter = (uint8_t)jitter;
-  rec.opt.gc = (uint8_t)gc;
-  rec.opt.threads = all ? LUAM_SYSPROF_THREADS_ALL : LUAM_SYSPROF_THREADS_OWN;
+  rec.opt.interval_ns = lj_opttext_interval(&v);
   rec.opt.flush = LUAM_SYSPROF_FLUSH_THREAD;
-  if (libunwind) rec.opt.backtracer = LUAM_SYSPROF_BACKTRACER_LIBUNWIND;
+  rec.limits.duration_ns = (uint64_t)(v.fo.duration_s * 1e9);
+  rec.limits.max_size = v.fo.max_size;
+  rec.wait_ms = (uint64_t)v.finish_ms;
   return 1;
 }
 

@@ -4,8 +4,8 @@
 **
 ** The background thread starts the profiles from outside, wherever a VM's thread is. Events of the VM
 ** itself, such as alloc, begin at its next safe point. The stream goes into the client's file.
-** After the end, the VM has names_ms milliseconds (key of the request, 1000 by default) to complete its
-** names. A VM that sleeps or stays in compiled code lacks them in any case.
+** After the end, the VM has the time of the request's option finish to complete its names. A VM that
+** sleeps or stays in compiled code lacks them in any case.
 */
 
 #ifndef _LJ_LIVEREC_H

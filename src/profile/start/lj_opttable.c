@@ -41,7 +41,7 @@ typedef struct OptionDefault {
 #define OPTION(name, kind, unit, least, most, initial, field, bits, doors, help, also) \
   { #name, OPTION_##kind, doors, bits, FIELD(field), unit, least, most, initial, also },
 LJ_DATADEF const OptionSpec lj_opttable[] = {
-#include "lj_options.def"
+#include "lj_optiontable.def"
   { NULL, 0, 0, 0, 0, 0, "", "", "", "", "" }
 };
 
@@ -50,7 +50,7 @@ LJ_DATADEF const OptionSpec lj_opttable[] = {
 #undef UNIT
 #define UNIT(kind, name, factor) { OPTION_##kind, name, factor },
 LJ_DATADEF const OptionUnit lj_opttable_units[] = {
-#include "lj_options.def"
+#include "lj_optiontable.def"
   { 0, NULL, 0 }
 };
 
@@ -59,7 +59,7 @@ LJ_DATADEF const OptionUnit lj_opttable_units[] = {
 #undef KIND
 #define KIND(kind, before, after, example) [OPTION_##kind] = { before, after, example },
 LJ_DATADEF const OptionWords lj_opttable_words[] = {
-#include "lj_options.def"
+#include "lj_optiontable.def"
 };
 
 #undef KIND
@@ -67,7 +67,7 @@ LJ_DATADEF const OptionWords lj_opttable_words[] = {
 #undef DEFAULT
 #define DEFAULT(name, doors, initial) { #name, doors, initial },
 static const OptionDefault defaults[] = {
-#include "lj_options.def"
+#include "lj_optiontable.def"
   { NULL, 0, NULL }
 };
 

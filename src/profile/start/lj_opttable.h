@@ -39,7 +39,7 @@ typedef enum OptionKind {
 typedef struct OptionValues {
   struct luam_Sysprof_Options opt;
   StreamFileOptions fo;
-  lua_Number interval_ms, hz, names_ms;
+  lua_Number interval_ms, hz, finish_ms;
   const char *control, *coroutines;
   int paused;
 } OptionValues;

@@ -123,7 +123,7 @@ local function serve(behaviour, fd, request, file, recordings)
     C.write(file, s, #s)
     if behaviour == "fills" then C.ftruncate(file, 2^29) end
     C.close(file)
-    local duration = tonumber(request:match("\nduration_ns=(%d+)"))
+    local duration = tonumber(request:match("\nduration=([%d.]+)"))
     if behaviour == "refuses" then return answer(fd, "error no perf events here") end
     if behaviour == "done_at_once" then return answer(fd, "done") end
     if behaviour == "done_with_error" then return answer(fd, "done", "error=the VM is being profiled already") end
@@ -133,7 +133,7 @@ local function serve(behaviour, fd, request, file, recordings)
     if behaviour == "hangs_up" then return nil end
     if behaviour == "two_answers" then return answer(fd, "ok", "vms=2") end
     if behaviour == "never_done" or behaviour == "fills" then return { limit = math.huge } end
-    return { limit = duration and t.now() + duration / 1e9 or math.huge }
+    return { limit = duration and t.now() + duration or math.huge }
   end
 end
 

@@ -151,14 +151,18 @@ end
 -- Returns the example of an option's values, such as " such as 512M or 2G".
 function optiontable.example(row) return words[row.kind].example end
 
--- Returns the values of an option table at a door, from a table of values by names. true of a flag may stand for
--- another value.
-function optiontable.given(values, door)
+-- Returns the key of an option's value on the command line. A flag that stands for a value has one of its own.
+function optiontable.key(row)
+  return row.kind == "FLAG" and row.unit ~= "" and row.unit .. "_" .. row.name or row.name
+end
+
+-- Returns the values for another door, by name, from values of the command line of a door.
+function optiontable.given(values, door, other)
   local given = {}
   for _, row in ipairs(optiontable.of(door)) do
-    local value = values[row.name]
+    local value = values[optiontable.key(row)]
     if value == true and row.unit ~= "" then value = row.unit end
-    given[row.name] = value
+    if optiontable.find(row.name, other) then given[row.name] = value end
   end
   return given
 end

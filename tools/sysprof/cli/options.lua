@@ -16,6 +16,7 @@ local options = {}
 --   key     where the value goes
 --   arg     name of the argument in the help, or nil
 --   choice  list of the allowed values, nil for any
+--   expected  how messages name them, or nil
 --   aliases other values, and the allowed ones that they stand for
 --   others  true if choice only proposes values
 --   number  true if the value is a whole number
@@ -27,6 +28,7 @@ local options = {}
 -- Of other options the last value counts, so a command line can override an alias.
 --   help    lines of text
 --   brief   a line of text for the short help, if the option is in it
+--   also    wrong names that users give it, with spaces between, or nil
 
 -- What users of other tools type, and what they find here.
 local HINTS = {
@@ -51,9 +53,9 @@ local BARE = "a PID needs no option"	-- Where verbs are for programs.
 -- What other tools call our options. 'top -n 1' ends after one table.
 local MEANT = {
   n = "limit once", top = "limit", number = "limit", nodecount = "limit",
-  r = "hz", rate = "hz", freq = "hz", frequency = "hz", seconds = "duration", time = "duration",
+  r = "hz",
   focus = "include", match = "include", ignore = "exclude", base = "diff", diff_base = "diff",
-  ["all-threads"] = "threads", subprocesses = "fork", children = "fork", file = "output",
+  file = "output",
   port = "listen=:PORT", http = "listen=:PORT",
   b = "once", batch = "once", delay = "duration", wall = "event=wall", offcpu = "event=offcpu", alloc = "event=alloc",
 }
@@ -83,7 +85,7 @@ local function set(values, spec, shown, value)
   if spec.aliases then value = spec.aliases[value] or value end
   if spec.choice and not spec.others and not has(spec.choice, value) then
     return nil, ("option '%s': expected %s, got '%s'%s")
-		:format(shown, table.concat(spec.choice, " or "), value, did_you_mean(value, spec.choice))
+		:format(shown, spec.expected or table.concat(spec.choice, " or "), value, did_you_mean(value, spec.choice))
   elseif spec.number then
     if not value:find("^%d%d?%d?%d?%d?%d?%d?%d?%d?$") then
       return nil, ("option '%s': expected a whole number of at most 9 digits, got '%s'")
@@ -132,7 +134,12 @@ local function unknown(specs, a, shown)
   if format and (has(format.choice, word) or (format.aliases or {})[word]) then
     hint = ("did you mean '--format=%s'?"):format(word)
   end
-  for meant in (MEANT[shown:match("[^-].*") or ""] or ""):gmatch("%S+") do
+  local wrong = shown:match("[^-].*") or ""
+  for _, spec in ipairs(specs) do
+    local is_meant = (" %s "):format(spec.also or ""):find((" %s "):format(wrong), 1, true)
+    if is_meant then hint = ("did you mean '--%s'?"):format(spec.name) end
+  end
+  for meant in (MEANT[wrong] or ""):gmatch("%S+") do
     if find(specs, "name", meant:match("^[^=]+")) then
       hint = ("did you mean '--%s'?"):format(meant)
       break

@@ -3,75 +3,51 @@
 ----------------------------------------------------------------------------
 
 local endings = require("sysprof.formats.endings")
+local optiontable = require("sysprof.base.optiontable")
 local viewspecs = require("sysprof.cli.viewspecs")
 
-local OUTPUT = "sysprof.bin"
+local OUTPUT = optiontable.find("path", "LUA").default
 local LIMIT = 60	-- Rows of a table.
 local FORMATS = { "bin", unpack(endings.FORMATS) }
 
-local TIMES = { [""] = 1, s = 1, ms = 1e-3, m = 60, min = 60, h = 3600 }
-local MILLISECONDS = { [""] = 1, us = 1e-3, ms = 1, s = 1e3 }
-local SIZES = { [""] = 1, k = 2^10, m = 2^20, g = 2^30 }
+local SHORT = { hz = "F", interval = "i", duration = "d" }
+local ARGUMENTS = { NUMBER = "N", COUNT = "N", TIME = "TIME", SIZE = "SIZE", CHOICE = "NAME", SIGNAL = "SIGNAL" }
+local EXAMPLES = { COUNT = true, TIME = true, SIZE = true }
+local HELP_COLUMNS = 52
 
--- Returns the value of a number with a unit, or nil.
-local function with_unit(s, units)
-  local digits, unit = s:match("^(%d*%.?%d+)(%a*)$")
-  local factor = unit and units[unit]
-  return factor and tonumber(digits) * factor
+-- Returns lines of a text.
+local function wrapped(text)
+  local lines = {}
+  for word in text:gmatch("%S+") do
+    local last = lines[#lines]
+    if last and #last + 1 + #word <= HELP_COLUMNS then
+      lines[#lines] = last .. " " .. word
+    else
+      lines[#lines + 1] = word
+    end
+  end
+  return lines
 end
 
--- Returns the value of a number with a unit of size, or nil.
-local function size_of(s)
-  return with_unit(s:lower():gsub("i?b$", ""), SIZES)
+-- Returns the specification of an option of the profiler at a door.
+local function spec_of(row, door)
+  local default, text = optiontable.default(row, door), row.help
+  local brief = default ~= "" and ("%s; default %s"):format(text, default) or text
+  if EXAMPLES[row.kind] then
+    text = ("%s,%s%s"):format(text, row.unit == "milliseconds" and " or a time" or "", optiontable.example(row))
+  end
+  if default ~= "" then text = ("%s; default %s"):format(text, default) end
+  local is_choice, is_flag = row.kind == "CHOICE", row.kind == "FLAG"
+  return {
+    name = row.name:gsub("_", "-"), short = SHORT[row.name], key = optiontable.key(row), also = row.also,
+    arg = ARGUMENTS[row.kind], help = wrapped(text), brief = row.doors.BRIEF and wrapped(brief)[1] or nil,
+    choice = is_choice and optiontable.choices(row) or nil, expected = optiontable.expected(row),
+    convert = not is_choice and not is_flag and function(s) return optiontable.value(row, s) end or nil,
+  }
 end
 
-local function to_interval(s)
-  local ms = with_unit(s, MILLISECONDS)
-  if ms and ms >= 0.01 and ms <= 86400000 then return ms end
-  return nil, "milliseconds, 0.01 to 86400000, or a time such as 500us"
-end
-
-local function to_hz(s)
-  local hz = s:find("^%d*%.?%d+$") and tonumber(s)
-  if hz and hz >= 0.001 and hz <= 1e5 then return hz end
-  return nil, "samples a second, 0.001 to 100000"
-end
-
-local function to_period(s)
-  local n = size_of(s)
-  if n and n >= 1 and n < 2^53 and n % 1 == 0 then return n end
-  return nil, "a whole number of occurrences, or of bytes of alloc, such as 1000 or 512K"
-end
-
--- Which signals there are is known to the profiler.
-local function to_signal(s)
-  if s:find("^%d+$") and #s <= 3 then return tonumber(s) end
-  s = s:upper()
-  if s:find("^%u[%u%d+-]*$") then return s:find("^SIG") and s or "SIG" .. s end
-  return nil, "a signal, such as SIGUSR2"
-end
-
-local function to_duration(s)
-  local n = with_unit(s, TIMES)
-  if n and n >= 1e-3 and n <= 1e9 then return n end
-  return nil, "a time such as 10s, 500ms or 2m"
-end
-
-local function to_delay(s)
-  local n = with_unit(s, TIMES)
-  if n and n <= 1e9 then return n end
-  return nil, "a time such as 10s, 500ms or 2m"
-end
-
-local function to_size(s)
-  local n = size_of(s)
-  n = n and math.floor(n)
-  if n and n >= 2^18 and n <= 2^53 then return n end
-  return nil, "a size such as 512M or 2G, at least 256K"
-end
-
--- start: misc.sysprof.start has an option of this key.
-local SPECS = {
+-- Options of commands, in front of those of the profiler, and behind them.
+local FIRST = {
   { name = "output", short = "o", key = "output", arg = "FILE",
     brief = "write to FILE: .html .svg .txt .folded .pb.gz .bin", help = {
     "write to FILE, default " .. OUTPUT .. "; its ending gives the",
@@ -88,51 +64,11 @@ local SPECS = {
     "alloc: allocations of memory, and who makes them;",
     "events, such as page-faults or cycles. Separate",
     "several by commas, or repeat the option" } },
-  { name = "clock", key = "clock", start = true, arg = "LIST", joined = true, help = {
+  { name = "clock", key = "clock", arg = "LIST", joined = true, help = {
     "the same as --event; beside it, --event names the one",
     "that is shown" } },
-  { name = "interval", short = "i", key = "interval", start = true, arg = "MS",
-    convert = to_interval, help = {
-    "milliseconds, or a time such as 500us, between samples;",
-    "default 10" } },
-  { name = "hz", short = "F", key = "hz", start = true, arg = "N", convert = to_hz,
-    brief = "samples a second, default 100", help = {
-    "samples a second, instead of the interval" } },
-  { name = "duration", short = "d", key = "duration", start = true, arg = "TIME", convert = to_duration,
-    brief = "record for 10s, 500ms, 2m; the script goes on", help = {
-    "record for this time, such as 10s, 500ms or 2m; then the",
-    "profile is complete, and the script goes on" } },
-  { name = "delay", key = "delay", start = true, arg = "TIME", convert = to_delay, help = {
-    "begin to record after this time" } },
-  { name = "max-size", key = "max_size", start = true, arg = "SIZE", convert = to_size, help = {
-    "end the profile before its file is larger, such as 512M" } },
-  { name = "period", key = "period", start = true, arg = "N", convert = to_period, help = {
-    "occurrences of an event, or bytes of alloc, between",
-    "two samples, such as 1000 or 512K" } },
-  { name = "threads", key = "all_threads", brief = "sample all threads of the process", help = {
-    "sample all threads of the process" } },
-  { name = "fork", key = "fork", start = true, brief = "also profile forked children",
-    help = { "also profile children that the script forks" } },
-  { name = "gc", key = "gc", start = true, help = {
-    "collect garbage before the end, so that the event",
-    "'live' has none" } },
-  { name = "signal", key = "signal", start = true, arg = "SIGNAL", convert = to_signal, help = {
-    "the profiler's signal; default: one that the program",
-    "does not handle" } },
-  { name = "flush", key = "flush", start = true, arg = "WHERE", choice = { "vm", "thread" }, help = {
-    "who writes the profile: thread (default), once a",
-    "second; vm: the program stays single-threaded" } },
-  { name = "backtracer", key = "backtracer", start = true, arg = "NAME", choice = { "own", "libunwind" }, help = {
-    "own (default); libunwind: also walk C code that has",
-    ".debug_frame only" } },
-  { name = "force", key = "force", start = true, help = {
-    "overwrite a FILE that sysprof did not write" } },
-  { name = "follow", key = "follow", start = true, help = {
-    "follow another user's link in a folder where other",
-    "users may write" } },
-  { name = "jitter", key = "jitter", start = true, help = { "vary the interval at random" } },
-  { name = "mode", key = "mode", start = true, arg = "MODE", choice = { "C", "L" }, help = {
-    "C: whole stacks (default), L: their innermost frames" } },
+}
+local LAST = {
   setmetatable({ others = false }, { __index = viewspecs.WEIGHT }),
   { name = "lines", key = "lines", brief = "name Lua frames by their current lines",
     help = { "name Lua frames by their current lines" } },
@@ -148,16 +84,24 @@ local SPECS = {
   { name = "version", key = "version", help = { "show the versions of sysprof and LuaJIT" } },
 }
 
-local runspecs = { SPECS = SPECS, OUTPUT = OUTPUT, LIMIT = LIMIT }
+local runspecs = { OUTPUT = OUTPUT, LIMIT = LIMIT }
 
--- Returns the specifications with some keys. texts: by key, the fields that differ.
-function runspecs.of(keys, texts)
+-- Returns the specifications of a door: those of the profiler's options, and those of commands with some keys, or all.
+-- texts: by key, the fields that differ.
+function runspecs.of(door, keys, texts)
   local wanted, list = {}, {}
-  for _, key in ipairs(keys) do wanted[key] = true end
-  for _, spec in ipairs(SPECS) do
-    if wanted[spec.key] then list[#list + 1] = spec end
+  for _, key in ipairs(keys or {}) do wanted[key] = true end
+  local function add(specs)
+    for _, spec in ipairs(specs) do
+      if not keys or wanted[spec.key] then list[#list + 1] = spec end
+    end
   end
-  return viewspecs.with(list, texts)
+  add(FIRST)
+  for _, row in ipairs(optiontable.of(door)) do list[#list + 1] = spec_of(row, door) end
+  add(LAST)
+  return viewspecs.with(list, texts or {})
 end
+
+runspecs.SPECS = runspecs.of("RUN")
 
 return runspecs

@@ -3,6 +3,7 @@
 ----------------------------------------------------------------------------
 
 local endings = require("sysprof.formats.endings")
+local optiontable = require("sysprof.base.optiontable")
 local runspecs = require("sysprof.cli.runspecs")
 
 local wanted = {}
@@ -75,16 +76,11 @@ function wanted.caution(opt)
   end
 end
 
--- Returns the lines of the request to a live program.
-function wanted.request(opt)
-  local interval = opt.interval and opt.interval * 1e6 or opt.hz and 1e9 / opt.hz
-  local function whole(n) return n and ("%.0f"):format(n) end
-  return {
-    clocks = opt.clock, interval_ns = whole(interval), period = whole(opt.period),
-    duration_ns = whole(opt.duration and opt.duration * 1e9), max_size = whole(opt.max_size),
-    threads = opt.all_threads and "all" or nil, jitter = opt.jitter and 1 or nil, gc = opt.gc and 1 or nil,
-    mode = opt.mode == "L" and "leaf" or nil, backtracer = opt.backtracer == "libunwind" and "libunwind" or nil,
-  }
+-- Returns the options of the request to a live program, by name. door: of the verb.
+function wanted.request(opt, door)
+  local values = optiontable.given(opt, door, "LIVE")
+  values.clock = opt.clock
+  return values
 end
 
 return wanted

@@ -88,7 +88,10 @@ end
 -- Sends a request to an opened program. values: a table of its lines. Returns true, or nil and a sentence.
 function requests.send(program, verb, values, descriptor)
   local lines = {}
-  for key, value in pairs(values or {}) do lines[#lines + 1] = ("%s=%s"):format(key, tostring(value)) end
+  for key, value in pairs(values or {}) do
+    local shown = type(value) == "number" and ("%.14g"):format(value) or tostring(value)
+    lines[#lines + 1] = ("%s=%s"):format(key, shown)
+  end
   sort(lines)
   table.insert(lines, 1, verb)
   local ok, err = socket.send(program.fd, table.concat(lines, "\n") .. "\n", descriptor)

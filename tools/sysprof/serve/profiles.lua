@@ -74,7 +74,7 @@ end
 function profiles.record(write, open, wanted, seconds, note)
   local opened, wrong = open_all(open)
   if not opened then return 503, wrong end
-  local values = { clocks = wanted.clocks, gc = wanted.gc and 1 or nil, duration_ns = ("%.0f"):format(seconds * 1e9) }
+  local values = { clock = wanted.clocks, gc = wanted.gc, duration = seconds }
   local say, said = sentences()
   local list, refused = recording.begin(opened, values, say, PATIENCE_SECONDS)
   if #list == 0 then

@@ -25,12 +25,12 @@ local SECONDS = 0.2		-- Of the recording.
 local HELPER = "sysprof"	-- Name of the profiler's own thread.
 
 -- A scheduler may only have short waits. The names of functions may take as long as the coroutines.
-local RECORDING = { clocks = "wall/threshold=100000/", interval_ns = 5000000, duration_ns = SECONDS * 1e9,
-		    threads = "all", names_ms = 900 - SECONDS * 1e3 }
+local RECORDING = { clock = "wall/threshold=100000/", interval = 5, duration = SECONDS, threads = "all",
+		    finish = 900 - SECONDS * 1e3 }
 
 -- -- The command line ------------------------------------------------------
 
-local SPECS = targets.specs(runspecs.of({ "output", "format", "force", "help", "version" }, {
+local SPECS = targets.specs(runspecs.of("DUMP", { "output", "format", "help", "version" }, {
   output = { brief = "write to FILE: .txt .json", help = {
     "write to FILE; its ending gives the format: .txt .json" } },
   format = { choice = { "txt", "json" }, aliases = { text = "txt" }, brief = "txt (default) or json", help = {

@@ -7,6 +7,7 @@ local child = require("sysprof.base.child")
 local files = require("sysprof.base.files")
 local keys = require("sysprof.terminal.keys")
 local limits = require("sysprof.base.limits")
+local optiontable = require("sysprof.base.optiontable")
 local reader = require("sysprof.read.reader")
 local recording = require("sysprof.live.recording")
 local room = require("sysprof.model.room")
@@ -20,7 +21,6 @@ local topsums = require("sysprof.terminal.topsums")
 local wanted = require("sysprof.cli.wanted")
 local windows = require("sysprof.live.windows")
 
-local SECONDS, SHORTEST, LONGEST = 1, 0.1, 3600
 local NAMES_MS = 100	-- A VM that sleeps or stays in compiled code tells no names: the next window waits no longer.
 local CLOCK_SECONDS = 1	-- Between two looks at the clock and the size.
 local KEY_SECONDS = 0.05	-- From the first byte of a key to its last one.
@@ -40,11 +40,7 @@ local SPECS = targets.specs({
   { name = "by", key = "by", arg = "WHAT", choice = TABLES, help = {
     ("the first table: %s;"):format(table.concat(TABLES, ", ")),
     ("%s (default): Lua functions; vmstate: states of VMs"):format(TABLES[1]) } },
-}, runspecs.of(
-  { "event", "interval", "hz", "duration", "period", "all_threads", "backtracer", "jitter", "help", "version" },
-  { duration = { brief = "renew the screen after 500ms, 5s; default 1s", help = {
-    "renew the screen after this time, such as 500ms or 5s;",
-    "default 1s" } } }))
+}, runspecs.of("TOP", { "event", "help", "version" }))
 
 -- -- What is shown ---------------------------------------------------------
 
@@ -220,18 +216,16 @@ table lacks samples (with --once).
 }
 
 function verb.main(this, opt, rest)
-  opt.duration = opt.duration or SECONDS
+  local row = optiontable.find("duration", "TOP")
+  opt.duration = opt.duration or optiontable.value(row, row.default)
   local wrong = targets.wrong("top", opt, rest) or wanted.contradiction(opt)
   if not wrong and wanted.names(opt.event or "")[1] == "live" then
     wrong = "top shows no live memory; 'luajit-sysprof record -e alloc PID' records it, 'report --event=live' shows it"
   end
-  if not wrong and (opt.duration < SHORTEST or opt.duration > LONGEST) then
-    wrong = ("option '--duration': expected 100ms to 1h, got %g s"):format(opt.duration)
-  end
   if wrong then return this.usage_error(wrong) end
   opt.clock = opt.event
-  local values = wanted.request(opt)
-  values.names_ms = opt.once and 1000 or NAMES_MS
+  local values = wanted.request(opt, "TOP")
+  values.finish = not opt.once and NAMES_MS or nil
   local recorded = windows.open(targets.open(this, opt, rest), values, opt.duration)
   for _, sentence in ipairs(recorded.sentences) do this.say(sentence) end
   recorded.sentences = {}

@@ -25,12 +25,8 @@ local wanted = require("sysprof.cli.wanted")
 
 local PATIENCE_SECONDS = 60	-- That a program may be recorded for somebody else before.
 
-local SPECS = targets.specs(runspecs.of(
-  { "output", "format", "event", "clock", "interval", "hz", "duration", "max_size", "period", "all_threads", "gc",
-    "backtracer", "force", "jitter", "mode", "weight", "lines", "traces", "no_host", "no_lua", "help", "version" },
-  { duration = { brief = "record for 10s, 500ms, 2m; default: until Ctrl-C", help = {
-    "record for this time, such as 10s, 500ms or 2m; default:",
-    "until Ctrl-C" } } }))
+local SPECS = targets.specs(runspecs.of("RECORD", { "output", "format", "event", "clock", "weight", "lines", "traces",
+  "no_host", "no_lua", "help", "version" }))
 
 -- -- Recording -------------------------------------------------------------
 
@@ -49,7 +45,7 @@ end
 -- Records programs. Returns those that have written a profile, and whether one wrote too much.
 local function record(this, opened, opt)
   local signals, is_long = interrupts.begin(), false
-  local list, good = recording.begin(opened, wanted.request(opt), this.say, PATIENCE_SECONDS, signals), {}
+  local list, good = recording.begin(opened, wanted.request(opt, "RECORD"), this.say, PATIENCE_SECONDS, signals), {}
   if #list > 0 then
     announce(this, list, opt.duration)
     is_long = recording.follow(list, opt.duration, most_bytes(opt), this.say, signals)

@@ -10,6 +10,7 @@ local child = require("sysprof.base.child")
 local command = require("sysprof.cli.command")
 local files = require("sysprof.base.files")
 local launch = require("sysprof.verbs.launch")
+local optiontable = require("sysprof.base.optiontable")
 local outfile = require("sysprof.formats.outfile")
 local reader = require("sysprof.read.reader")
 local recorded = require("sysprof.verbs.recorded")
@@ -81,12 +82,11 @@ end
 
 -- Returns the options of misc.sysprof.start for a profile at a path.
 local function start_options(opt, path)
-  local start = { path = path }
-  for _, spec in ipairs(SPECS) do
-    if spec.start then start[spec.key] = opt[spec.key] end
+  local start = optiontable.given(opt, "RUN", "LUA")
+  start.path, start.clock = path, opt.clock
+  for _, row in ipairs(optiontable.of("RUN")) do
+    if row.kind == "CHOICE" and not start[row.name] then start[row.name] = optiontable.default(row, "RUN") end
   end
-  start.mode, start.flush = opt.mode or "C", opt.flush or "thread"
-  start.threads = opt.all_threads and "all" or nil
   return start
 end
 
