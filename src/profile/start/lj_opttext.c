@@ -16,8 +16,8 @@
 #include <string.h>
 
 #include "lj_obj.h"
-#include "profile/api/lj_optname.h"
-#include "profile/api/lj_opttext.h"
+#include "profile/start/lj_optname.h"
+#include "profile/start/lj_opttext.h"
 
 #define WHOLE_MAX    9007199254740992.0 /* 2^53: larger numbers are not exact. */
 #define EXPONENT_MAX 400 /* Each number with a larger one is 0 or infinite. */

@@ -9,7 +9,7 @@
 #define _LJ_OPTTEXT_H
 
 #include "lj_obj.h"
-#include "profile/api/lj_opttable.h"
+#include "profile/start/lj_opttable.h"
 
 #define OPTTEXT_EXPECTED_MAX 160 /* Bytes of lj_opttext_expected, with its NUL. */
 
