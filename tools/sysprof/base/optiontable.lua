@@ -5,7 +5,8 @@
 -- users may give an option: LUA, ENV, LIVE, and the verbs RUN, RECORD, TOP, DUMP.
 ----------------------------------------------------------------------------
 
-local WHOLE_MAX = 2^53
+local limits = require("sysprof.base.limits")
+
 local NAMELESS = "-"	-- A choice that has no name.
 
 local DOORS = { "LUA", "ENV", "LIVE", "RUN", "RECORD", "TOP", "DUMP", "REQUIRED", "HIDDEN", "BRIEF" }
@@ -140,7 +141,7 @@ function optiontable.value(row, s)
     n = to_signal(s)
   else
     n = to_number(row, s)
-    local least, most = to_number(row, row.least) or 0, to_number(row, row.most) or WHOLE_MAX
+    local least, most = to_number(row, row.least) or 0, to_number(row, row.most) or limits.NUMBER
     if n and row.kind == "SIZE" then n = math.floor(n) end
     if n and not (n >= least and n <= most) or row.kind == "COUNT" and n and n % 1 ~= 0 then n = nil end
   end
