@@ -121,6 +121,7 @@ static void clock_init(Clock *c, const ClockSpec *spec, int tid)
   c->look_cpu_ns = c->look_enabled_ns = 0;
   c->on_tick = c->was_on_tick = 0;
   c->stack_left = 0;
+  c->uncounted = 0;
   c->first.cpu_ns = 0;
   c->saving = 0;
   lj_clockops_seed(c);

@@ -124,6 +124,7 @@ struct Clock {
   Clock *part_next; /* Next clock with a part of the budget, see lj_clockbudget.c. */
   size_t
     stack_left; /* Set by the handler: what a signal stack that is too small had left. */
+  uint64_t uncounted; /* Ticks for which it had too little even to count them. */
   /* Set by the handler only, once armed. */
   uint64_t begin_ns;         /* CLOCK_MONOTONIC when the handler began with this tick. */
   uint64_t random;           /* State of lj_clockops_random. */

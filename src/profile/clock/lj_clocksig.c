@@ -210,14 +210,21 @@ static LJ_NOINLINE void signal_handle_called(int signo, siginfo_t *info, void *u
 static LJ_AINLINE size_t stack_left(const ucontext_t *uc)
 {
   size_t left = (uintptr_t)__builtin_frame_address(0) - (uintptr_t)uc->uc_stack.ss_sp;
-  return left < uc->uc_stack.ss_size && left < OSSIGNAL_STACK - OWN_STACK ? left : 0;
+  if (left >= uc->uc_stack.ss_size || left >= OSSIGNAL_STACK - OWN_STACK) return 0;
+  return left ? left : 1;
 }
 
-/* Bytes that the count of a lost tick needs of it. */
-#define LOSS_STACK 1536
+/* Bytes that the count of a lost tick needs of it: 856 at most, measured with each clock. */
+#ifdef __OPTIMIZE__
+#define LOSS_STACK 1024
+#else
+#define LOSS_STACK 2048
+#endif
 
-/* Note what a signal stack had left, in the clocks of this thread. */
-static void cramped_note(int signo, size_t left)
+/* Note what a signal stack had left, in the clocks of this thread. is_uncounted: this tick does not
+** count. Calls nothing that needs more stack than this handler itself.
+*/
+static LJ_AINLINE void cramped_note(int signo, size_t left, int is_uncounted)
 {
   int tid = lj_osthread_self(), top = relaxed_get(&lj_clockslot_top), i;
   for (i = 0; i < top; i++) {
@@ -226,18 +233,21 @@ static void cramped_note(int signo, size_t left)
     Clock *c = lj_clockslot_isof(slot, tid, signo) ? lj_clockslot_use(value) : NULL;
     if (!c) continue;
     relaxed_set(&c->stack_left, left);
+    if (is_uncounted) __atomic_add_fetch(&c->uncounted, 1, __ATOMIC_RELAXED);
     lj_clockslot_done(value);
   }
 }
 
-/* Deliver a tick whose stack has no room for a sample, so that its weight counts as lost. */
+/* Deliver a tick whose stack has no room for a sample, so that its weight counts as lost. With still
+** less room the next tick counts it, or the end.
+*/
 static LJ_NOINLINE void cramped_handle(int signo, const siginfo_t *info, uint64_t begin_ns,
 				       size_t left)
 {
   uintptr_t value = value_of(info);
   SignalMask before;
   int kind;
-  cramped_note(signo, left);
+  cramped_note(signo, left, left < LOSS_STACK);
   if (left < LOSS_STACK) return;
   before = lj_ossignal_setmask(OSSIGNAL_BLOCKED);
   if (value) value_deliver(value, signo, info, NULL, begin_ns);

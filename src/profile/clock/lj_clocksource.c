@@ -92,6 +92,7 @@ static int source_arm(Event *ev)
 static void source_stop(Event *ev)
 {
   source_replaced(ev);
+  lj_clocktick_lose(ev);
   lj_clock_close(&clocksource_of(ev)->clock);
 }
 
@@ -158,6 +159,7 @@ const SourceOps lj_clocksource_ops = {
   .open = source_open,
   .arm = source_arm,
   .stop = source_stop,
+  .sync = lj_clocktick_lose,
   .blocked = source_blocked,
   .revive = source_revive,
   .replaced = source_replaced,

@@ -73,6 +73,35 @@ static LJ_AINLINE int was_blocked(const ClockSource *src, int overrun, uint64_t 
   return late_ns >= LATE_PERIODS * mean && late_ns >= LATE_NS;
 }
 
+/* Lose the time of ticks that did not count, up to a total. */
+static void uncounted_lose(Event *ev, uint64_t total)
+{
+  Clock *c = &clocksource_of(ev)->clock;
+  uint64_t n = __atomic_exchange_n(&c->uncounted, 0, __ATOMIC_RELAXED);
+  SampleHead head = { 0 };
+  if (n == 0) return;
+  head.total = total;
+  ev->take(ev, &head, NULL);
+  relaxed_add(&ev->counters[SPF_EVENT_OVERRUNS], n - 1);
+}
+
+/* The last period is that of the tick that comes now. Some clocks count the periods before it in its
+** overrun.
+*/
+static void uncounted_before(Event *ev, uint64_t total)
+{
+  const Clock *c = &clocksource_of(ev)->clock;
+  uint64_t own = lj_clockops_mean(c);
+  if (c->spec.unit == SPF_UNIT_US) own /= 1000;
+  uncounted_lose(ev, total > own ? total - own : 1);
+}
+
+void lj_clocktick_lose(Event *ev)
+{
+  if (relaxed_get(&clocksource_of(ev)->clock.uncounted) != 0)
+    uncounted_lose(ev, ev->spec.ops->total(ev));
+}
+
 void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc)
 {
   Event *ev = (Event *)owner;
@@ -98,6 +127,7 @@ void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc)
   head.total = tick_total(c, head.cpu_ns);
   if (LJ_LIKELY(uc != NULL) && was_blocked(src, overrun, head.cpu_ns, uc)) uc = NULL;
   src->tick_cpu_ns = head.cpu_ns;
+  if (LJ_UNLIKELY(relaxed_get(&c->uncounted) != 0)) uncounted_before(ev, head.total);
   head.inner = 0;
   head.labels = 0;
   head.ndef = 0;

@@ -28,6 +28,9 @@ static LJ_AINLINE ClockSource *clocksource_of(const Event *ev)
 /* Take the sample of a tick, see ClockSample. owner: the Event. */
 LJ_FUNC void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc);
 
+/* Lose the time up to now if ticks since the last sample did not count. Under the lock. */
+LJ_FUNC void lj_clocktick_lose(Event *ev);
+
 /* See SourceOps.total. A clock of time also has one while it is closed: the CPU time of its
 ** thread. Any thread.
 */

@@ -462,7 +462,7 @@ SAMPLE_RARE void lj_sample_lose(Sampler *s, SampleEvent *ev, const SampleHead *h
     __atomic_add_fetch(&ev->lost_weight, head->weight, __ATOMIC_RELAXED);
   } else {
     uint64_t total = total_now(ev, head);
-    if (total != 0) relaxed_set(&ev->lost_total, ev->before + total - ev->base);
+    if (total > ev->base) relaxed_set(&ev->lost_total, ev->before + total - ev->base);
   }
   __atomic_store_n(&s->has_nested, 1, __ATOMIC_RELEASE);
 }

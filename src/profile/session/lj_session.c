@@ -218,6 +218,7 @@ int lj_session_name(Session *s, FuncTab *named)
 {
   if (!has_stream(s)) return 0;
   lj_totals_time(&s->sm);
+  lj_sample_nested(&s->sm);
   return lj_handover_dump(&s->sm, named);
 }
 
