@@ -523,7 +523,7 @@ for _, verb in ipairs(list) do
 end
 t.ok(documented > 100, "values in the help: " .. documented)
 prints("report --help", "what the rows are (default: lua)")
-prints("annotate --help", "\nWithout FILE, it reads sysprof.bin.\n")
+prints("annotate --help", "\nWithout FILE, it reads the last recording from this folder, or sysprof.bin.\n")
 prints("report --help", "at most N rows (default 25, 0: all)")
 prints("diff --help", "Default: event")
 prints("report --help", "Default: event for bytes and real time, and for CPU time")

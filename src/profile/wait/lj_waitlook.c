@@ -189,6 +189,7 @@ static void wait_end(Event *ev, uint64_t ns, uint64_t ready_ns)
   WaitLook *wl = waitlook_of(ev);
   uint64_t rest = ns > wl->told_ns ? ns - wl->told_ns : 0;
   wl->is_off = 0;
+  if (rest == 0) wl->lost.n++; /* Its time is settled. */
   if (rest == 0) return;
   if (ready_ns >= rest) ready_ns = rest - 1; /* A wait without time would not count. */
   if (wl->is_preempted) {
@@ -241,27 +242,30 @@ static int sleeps_now(Event *ev)
 
 /* -- Looks by records -------------------------------------------------------- */
 
-/* Time that the thread was ready since the last call. */
-static uint64_t ready_since(Event *ev, uint64_t *runs)
+/* Time that the thread was ready since the last call, and its runs. Returns 0 if the kernel does not
+** tell: the thread has ended.
+*/
+static int ready_since(Event *ev, uint64_t *ready_ns, uint64_t *runs)
 {
   WaitLook *wl = waitlook_of(ev);
   WaitSched now;
-  uint64_t ready_ns;
-  *runs = 0;
+  *ready_ns = *runs = 0;
   if (!wl->has_sched || !lj_waitproc_sched(ev->tid, &now)) return 0;
-  ready_ns = now.ready_ns - wl->sched.ready_ns;
+  *ready_ns = now.ready_ns - wl->sched.ready_ns;
   *runs = now.runs - wl->sched.runs;
   wl->sched = now;
-  return ready_ns;
+  return 1;
 }
 
 /* Read the kernel's sum of the time that the thread was ready. */
 static void read_owed(Event *ev, uint64_t now_ns)
 {
   WaitLook *wl = waitlook_of(ev);
-  uint64_t runs;
-  wl->owed_ns += (int64_t)ready_since(ev, &runs);
+  uint64_t ready_ns, runs;
+  if (!ready_since(ev, &ready_ns, &runs)) wl->unread_ns += wl->wakes_ns;
+  wl->owed_ns += (int64_t)ready_ns;
   wl->wakes = wl->preempted_ns = 0;
+  wl->wakes_ns = 0;
   wl->sched_ns = now_ns;
 }
 
@@ -315,14 +319,15 @@ static int sched_isdue(const WaitLook *wl, int is_long, uint64_t now_ns)
 /* Time that the thread was ready after its wake-ups, as far as it is known. The kernel has only the sum
 ** of these and of preemptions, and opening its file takes up to 60 us. So it is read after a long wait, else
 ** at times. What belongs to waits before goes to the short ones, which are not in the stream yet, and the rest
-** to the next ones. wakes, preempted_ns: of the records that are about to be taken. is_long: a wait among
-** them is.
+** to the next ones. wakes, wakes_ns, preempted_ns: of the records that are about to be taken. is_long: a
+** wait among them is.
 */
-static uint64_t ready_of_all(Event *ev, int64_t wakes, int64_t preempted_ns, int is_long,
-			     uint64_t now_ns)
+static uint64_t ready_of_all(Event *ev, int64_t wakes, uint64_t wakes_ns,
+			     int64_t preempted_ns, int is_long, uint64_t now_ns)
 {
   WaitLook *wl = waitlook_of(ev);
   wl->wakes += wakes;
+  wl->wakes_ns += wakes_ns;
   wl->preempted_ns += preempted_ns;
   wl->owed_ns -= preempted_ns;
   if (sched_isdue(wl, is_long, now_ns)) {
@@ -364,13 +369,14 @@ static void settle(Event *ev, uint64_t n)
   uint64_t off_ns = wl->off_ns + (now_ns - wl->looked_ns);
   uint64_t known_ns = off_sofar(wl, now_ns) + ran_ns;
   wl->settled_ns = now_ns;
+  wl->lost.n += n;
   if (off_ns <= known_ns) return;
   off_ns -= known_ns;
   ready_ns = wl->owed_ns > 0 ? (uint64_t)wl->owed_ns : 0;
   if (ready_ns > off_ns) ready_ns = off_ns;
   wl->owed_ns -= (int64_t)ready_ns;
   sum_add(wl, &wl->ready, ready_ns, 0);
-  sum_add(wl, &wl->lost, off_ns - ready_ns, n);
+  sum_add(wl, &wl->lost, off_ns - ready_ns, 0);
 }
 
 /* Did the kernel drop the record of a sleep that goes on? It counts runs only, so none is missing. */
@@ -420,7 +426,7 @@ static void take_switches(Event *ev, const WaitSwitch *list, int n, uint64_t now
   WaitLook *wl = waitlook_of(ev);
   static uint64_t len[WAITRING_RECORDS]; /* Of waits. */
   uint64_t from_ns = wl->is_preempted ? wl->begun_ns : wl->told_ns;
-  uint64_t each_ns, threshold = waitevent_threshold(&ev->spec);
+  uint64_t each_ns, wakes_ns = 0, threshold = waitevent_threshold(&ev->spec);
   int64_t preempted_ns = 0;
   int is_off = wl->is_off, preempted = wl->is_preempted, is_long, wakes = 0, i;
   is_long = is_off && n && list[0].is_in && switch_ns(wl, list) >= wl->begun_ns + threshold;
@@ -430,6 +436,7 @@ static void take_switches(Event *ev, const WaitSwitch *list, int n, uint64_t now
       preempted_ns += (int64_t)(ns - from_ns);
     } else if (list[i].is_in && is_off && ns > from_ns) {
       is_long |= (ns - from_ns >= threshold);
+      wakes_ns += ns - from_ns;
       len[wakes++] = ns - from_ns;
     }
     wl->ins += list[i].is_in;
@@ -439,11 +446,12 @@ static void take_switches(Event *ev, const WaitSwitch *list, int n, uint64_t now
     note_run(wl, &list[i]);
   }
   each_ns = share_of_each(len, wakes,
-			  ready_of_all(ev, wakes, preempted_ns, is_long, now_ns));
+			  ready_of_all(ev, wakes, wakes_ns, preempted_ns, is_long, now_ns));
   for (i = 0; i < n; i++) {
     uint64_t ns = switch_ns(wl, &list[i]);
     if (!list[i].is_in) wait_begin(wl, ns, list[i].preempt);
     else if (wl->is_off) wait_end(ev, ns, each_ns);
+    else wl->lost.n++; /* The record of its begin is. */
   }
 }
 
@@ -547,7 +555,7 @@ static void take_runs(Event *ev, uint64_t off_ns, uint64_t runs, uint64_t cpu_ns
 static uint64_t look_figures(Event *ev)
 {
   WaitLook *wl = waitlook_of(ev);
-  uint64_t now_ns, cpu_ns = clocks_read(ev->tid, &now_ns), real_ns, off_ns, runs;
+  uint64_t now_ns, cpu_ns = clocks_read(ev->tid, &now_ns), real_ns, off_ns, ready_ns, runs;
   if (cpu_ns == 0) {
     if (wl->gone_ns == 0) wl->gone_ns = now_ns;
     return now_ns;
@@ -558,7 +566,8 @@ static uint64_t look_figures(Event *ev)
     if (!wl->is_off) wait_begin(wl, wl->looked_ns - wl->end_ns, !sleeps_now(ev));
     wl->end_ns = 0;
   } else {
-    wl->owed_ns += (int64_t)ready_since(ev, &runs);
+    ready_since(ev, &ready_ns, &runs);
+    wl->owed_ns += (int64_t)ready_ns;
     if (runs || wl->is_off) {
       wl->idle = 0;
       take_runs(ev, off_ns, runs, cpu_ns, now_ns);
@@ -734,6 +743,8 @@ void lj_waitlook_sync(Event *ev)
   wl->sched_ns = 0; /* Read it now. */
   now_ns = take_news(ev);
   if (wl->wakes || wl->preempted_ns) read_owed(ev, now_ns);
+  if (wl->unread_ns > (now_ns - wl->since_ns) / VAGUE_PART)
+    relaxed_set(&wl->vague_ready_ns, wl->unread_ns);
   if (wl->ring.map) take_from_short(wl, wl->owed_ns);
   if (wl->ring.map) give_back(ev);
   to_ns = wl->gone_ns ? wl->looked_ns : now_ns;

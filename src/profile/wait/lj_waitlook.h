@@ -65,8 +65,11 @@ typedef struct WaitLook {
   /* Time that the thread was ready after wake-ups, see ready_of_all. */
   uint64_t sched_ns;    /* When sched was read. */
   int64_t wakes;        /* Since then. */
+  uint64_t wakes_ns;    /* Waits since then. */
   int64_t preempted_ns; /* Since then. */
   int64_t owed_ns;      /* What no wait has been reduced by yet. Without records, too. */
+  uint64_t unread_ns;   /* Waits whose ready time the kernel has not told before the end. */
+  uint64_t vague_ready_ns; /* The same; 0: little of its life. */
   /* Without records, see take_runs. */
   WaitLeft left;       /* At the last look that found a switch. */
   int64_t ended_waits; /* Less those that have been counted. */

@@ -79,6 +79,7 @@ static void limit_looks(const Event *ev, const char *why, char *text)
 static void wait_limit(const Event *ev, char *text)
 {
   const WaitLook *wl = waitlook_of(ev);
+  uint64_t vague_ready_ns = relaxed_get(&wl->vague_ready_ns);
   int hidden = relaxed_get(&wl->hidden);
   char why[EVENT_TEXT_MAX];
   text[0] = '\0';
@@ -99,6 +100,11 @@ static void wait_limit(const Event *ev, char *text)
   else if (wl->ring_err) {
     snprintf(why, sizeof(why), "perf_event_open failed: %s", strerror(wl->ring_err));
     limit_looks(ev, why, text);
+  } else if (vague_ready_ns) {
+    snprintf(
+      text, EVENT_TEXT_MAX,
+      "offcpu: the time that a thread was runnable before its end is exact to %.0f ms",
+      (double)vague_ready_ns / 1e6);
   }
 }
 

@@ -5,7 +5,7 @@
 **
 ** THREADS is even, RATE the switches a second of all threads together. PERF 0: perf_event_open is refused. EARLY 1: each second
 ** pair of threads ends after half of the time. Prints a table of Lua for each thread: bounds of its time in the profile and of
-** its run delay, in nanoseconds, its name and its runs.
+** its run delay, in nanoseconds, its name, its runs, and bounds of its waits and preemptions.
 **
 ** A thread of few switches sleeps by itself. Others are pairs that wake each other: timers would be too dear.
 */
@@ -24,11 +24,17 @@
 #define END_NS \
   100e6 /* The end of a thread is seen by a look, of each 50 ms. On a busy machine, it is late. */
 
+/* How often a thread left its processor, to wait or not (proc_pid_status(5)). */
+typedef struct Left {
+  double waits, preempted;
+} Left;
+
 typedef struct Thread {
   int number, tid, ends_early, has_ended;
   int fd[2]; /* Its pipe. */
   double end_ns;
   Schedstat end;
+  Left end_left;
 } Thread;
 
 static Thread threads[THREADS];
@@ -36,6 +42,30 @@ static int nthreads;
 static double rate, seconds;
 static _Atomic int over;
 static pthread_barrier_t named, begun; /* The threads have names; the profile runs. */
+
+static double figure_of(const char *text, const char *key)
+{
+  const char *at = strstr(text, key);
+  REQUIRE(at);
+  return atof(at + strlen(key));
+}
+
+static Left left_of(int tid)
+{
+  char path[64], text[4096];
+  Left left;
+  FILE *f;
+  size_t n;
+  snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
+  f = fopen(path, "r");
+  REQUIRE(f);
+  n = fread(text, 1, sizeof(text) - 1, f);
+  fclose(f);
+  text[n] = '\0';
+  left.waits = figure_of(text, "\nvoluntary_ctxt_switches:");
+  left.preempted = figure_of(text, "\nnonvoluntary_ctxt_switches:");
+  return left;
+}
 
 static int is_over(const Thread *t, double from)
 {
@@ -94,6 +124,7 @@ static void *thread_of(void *arg)
   if (in_pairs) close(partner->fd[1]);
   do {
     t->end = schedstat_of(t->tid);
+    t->end_left = left_of(t->tid);
     t->end_ns = real_ns();
   } while (schedstat_of(t->tid).runs !=
 	   t->end.runs); /* Nobody took the processor in between. */
@@ -104,6 +135,7 @@ static void *thread_of(void *arg)
 static void run(const char *path)
 {
   static Schedstat begin[THREADS], before[THREADS], after[THREADS];
+  static Left from[THREADS], least[THREADS], most[THREADS];
   lua_State *L = session_vm();
   Sink sink;
   struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
@@ -120,7 +152,10 @@ static void run(const char *path)
     REQUIRE(pthread_create(&thread[i], NULL, thread_of, &threads[i]) == 0);
   pthread_barrier_wait(&named);
   usleep(100000); /* All wait for the next barrier. */
-  for (i = 0; i < nthreads; i++) begin[i] = schedstat_of(threads[i].tid);
+  for (i = 0; i < nthreads; i++) {
+    begin[i] = schedstat_of(threads[i].tid);
+    from[i] = left_of(threads[i].tid);
+  }
   start = real_ns();
   REQUIRE(luaM_sysprof_start(L, &opt) == PROFILE_SUCCESS);
   started = real_ns();
@@ -130,22 +165,28 @@ static void run(const char *path)
   for (i = 0; i < nthreads; i++) {
     ended[i] = threads[i].has_ended;
     before[i] = ended[i] ? threads[i].end : schedstat_of(threads[i].tid);
+    least[i] = ended[i] ? threads[i].end_left : left_of(threads[i].tid);
   }
   stop = real_ns();
   REQUIRE(luaM_sysprof_stop(L) == PROFILE_SUCCESS);
   stopped = real_ns();
-  for (i = 0; i < nthreads; i++)
+  for (i = 0; i < nthreads; i++) {
     after[i] = ended[i] ? threads[i].end : schedstat_of(threads[i].tid);
+    most[i] = ended[i] ? threads[i].end_left : left_of(threads[i].tid);
+  }
   over = 1;
   for (i = 0; i < nthreads; i++) pthread_join(thread[i], NULL);
   for (i = 0; i < nthreads; i++) {
     const Thread *t = &threads[i];
     double delay = begin[i].delay_ns;
     printf("{ name = \"thread-%d-\", least = %.0f, most = %.0f, ready_least = %.0f, "
-	   "ready_most = %.0f, runs = %.0f, has_ended = %s },\n",
+	   "ready_most = %.0f, runs = %.0f, waits_least = %.0f, waits_most = %.0f, "
+	   "preempted_least = %.0f, preempted_most = %.0f, has_ended = %s },\n",
 	   i, (ended[i] ? t->end_ns : stop) - started,
 	   (ended[i] ? t->end_ns + END_NS : stopped) - start, before[i].delay_ns - delay,
 	   after[i].delay_ns - delay, before[i].runs - begin[i].runs,
+	   least[i].waits - from[i].waits, most[i].waits - from[i].waits,
+	   least[i].preempted - from[i].preempted, most[i].preempted - from[i].preempted,
 	   ended[i] ? "true" : "false");
   }
   f = fopen(path, "wb");
