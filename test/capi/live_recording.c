@@ -131,9 +131,10 @@ static void *client(void *arg)
   record("duration=200ms\nclock=cpu,offcpu\nfinish=0", "started=1");
   record("duration=1500ms\nclock=cpu,alloc,coroutine-wait",
 	 "started=1\nwaiting=1\nnote=alloc and coroutine-wait: recording begins when");
-  live_expect(getpid(), "record\nfinish=1001", live_file(),
-	      "error finish is '1001'; expected a number of milliseconds, or a time such as "
-	      "500us, 20ms, 10s or 2m, 0 to 1s");
+  live_expect(
+    getpid(), "record\nfinish=1001", live_file(),
+    "error finish is '1001'; expected a number of milliseconds, or a time such as "
+    "500us, 20ms, 10s or 2m, 0 to 1s");
   follow();
   dump("dump", 0, "");
   live_expect(getpid(), "dump\nformat=xml", -1, "error expected format=text");
