@@ -86,6 +86,8 @@ static void program(When when, long nr, uint32_t answer, int out, int in)
   fcntl(in, F_SETFL, O_NONBLOCK);
   while (read(in, &byte, 1) < 0 && errno == EAGAIN) session_script(L, "work()");
   if (nr == SYS_unlinkat) lua_close(L);
+  if (nr == SYS_exit_group)
+    syscall(SYS_exit, 0); /* A new _exit crashes without the call. */
   _exit(0);
 }
 
