@@ -431,7 +431,8 @@ void lj_vmprofile_scan(Profile *p, int later)
   if (!lj_osthread_each(thread_found, &scan)) return;
   for (s = profile_first(p); s; s = next) {
     next = session_next(s);
-    if (s->seen) {
+    /* The kernel's list may lack threads that live, while others end. */
+    if (s->seen || thread_ns(s->sm.reader.tid) != 0) {
       lj_totals_look(&s->sm);
       thread_pause(&scan, s);
     } else if (next) { /* The VM's session has the buffer for on_stop, so it stays. */
