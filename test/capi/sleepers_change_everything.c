@@ -1,5 +1,6 @@
 /* TIMEOUT: 300
 ** BASE: none, times that the kernel counts; the VM runs a loop, or none
+** WAITS: most of its time
 ** While the background thread reads the stacks of sleeping threads, these wake up and free all that
 ** is on them: functions, coroutines, machine code, C stacks, and the threads themselves. Nothing
 ** crashes, no thread waits for the reader, and the profile is complete. The same in children of

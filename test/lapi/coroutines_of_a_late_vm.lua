@@ -2,6 +2,7 @@
 -- where coroutines wait as far as known, and what is missing. The dump follows when the VM answers.
 -- TIMEOUT: 900
 -- BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
+-- WAITS: most of its time
 -- LONG: 22
 
 local t = require("tools_test")

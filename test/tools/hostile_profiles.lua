@@ -2,6 +2,7 @@
 -- sentence where something is left out.
 -- TIMEOUT: 600
 -- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
+-- LONG: 34
 
 local ffi = require("ffi")
 local t = require("tools_test")

@@ -3,6 +3,7 @@
 -- TIMEOUT: 300
 -- BASE: none, it reads no profile of this LuaJIT
 -- WAITS: most of its time
+-- LONG: 39
 
 local programs = require("live_programs")
 local server = require("live_server")

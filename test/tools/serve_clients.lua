@@ -3,6 +3,7 @@
 -- TIMEOUT: 300
 -- BASE: none, it reads no profile of this LuaJIT
 -- WAITS: most of its time
+-- LONG: 43
 
 local B = require("stream_builder")
 local client = require("http_client")

@@ -2,6 +2,8 @@
 -- that end; its screen on a terminal: keys, sizes, stops, ends. Programs that are broken or hostile.
 -- TIMEOUT: 400
 -- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
+-- WAITS: most of its time
+-- LONG: 58
 
 local programs = require("live_programs")
 local pty = require("pty")
