@@ -353,12 +353,12 @@ threads.show(data, texts => { tip = texts; });
 const names = [["on CPU", palette.ON], ["runnable", palette.RUNNABLE], ["waiting", palette.OFF]], steps = [];
 for (const [colour, x, y, w, h] of rects) {
   const name = names.find(([, kind]) => palette.plain(kind) === colour);
-  if (!name || y >= 18) continue;
-  if (w !== 1 || y < 2 || y + h > 16.001) throw new Error("a box outside of its row");
+  if (!name || y >= 22) continue;
+  if (w !== 1 || y < 6 || y + h > 20.001) throw new Error("a box outside of its row");
   const step = steps[x - 170] || (steps[x - 170] = {});
   step[name[0]] = h;
 }
-handlers.mousemove({ clientX: 170 + steps.length / 2, clientY: 9 });
+handlers.mousemove({ clientX: 170 + steps.length / 2, clientY: 13 });
 console.log(JSON.stringify({ steps, tip, rows: data.list.length }));
 ]=]
 

@@ -122,7 +122,11 @@ local _, boxes = svg:gsub("<title>f %(a.lua:1%) %(75.000 ms, 37.50%%%)</title><r
 t.equal(boxes, 1, "svg: a box has both colours")
 _, boxes = svg:gsub("<title>g %(a.lua:2%) %(100.000 ms, 50.00%%%)</title><rect [^>]+/><text", "")
 t.equal(boxes, 1, "svg: a box off CPU has one")
-t.contains(svg, ">on CPU</text>", "svg: legend")
+_, boxes = svg:gsub("<title>%[runnable%] %(20.000 ms, 10.00%%%)</title><rect [^>]+fill=\"hsl%(4%d,9%d%%,%d+%%%)\"/><text", "")
+t.equal(boxes, 1, "svg: what is runnable is yellow")
+_, boxes = svg:gsub("<title>all %(200.000 ms, 100.00%%%)</title><rect [^>]+/><rect [^>]+/><rect [^>]+/><text", "")
+t.equal(boxes, 1, "svg: the whole has all three colours")
+for _, state in ipairs { "on CPU", "runnable", "off CPU" } do t.contains(svg, ">" .. state .. "</text>", "svg: legend") end
 t.ok(not render("svg", { event = "offcpu" }):find("on CPU", 1, true), "svg: one event has no states")
 
 -- Returns the data in the page of a profile that was read for it.

@@ -19,7 +19,7 @@ local COLOURS = {
   lua = { 96, 48, 66 }, compiled = { 206, 72, 70 }, builtin = { 172, 45, 64 },
   c = { 38, 88, 68 }, vm = { 12, 78, 72 }, marker = { 220, 9, 74 },
   unknown = { 268, 32, 76 }, waiting = { 226, 34, 80 }, all = { 220, 12, 86 },
-  on = { 18, 84, 70 }, off = { 212, 52, 80 },	-- States of threads.
+  on = { 18, 84, 70 }, ready = { 48, 90, 64 }, off = { 212, 52, 80 },	-- States of threads.
 }
 
 local STYLE = "text { font: 11px ui-monospace, 'DejaVu Sans Mono', monospace; " ..
@@ -35,9 +35,10 @@ local function hsl(hue, saturation, lightness)
   return ("hsl(%d,%d%%,%d%%)"):format(hue % 360, saturation, lightness)
 end
 
--- Returns a colour of a kind, varied a little by the name.
+-- Returns a colour of a kind, varied a little by the name if there is one.
 local function colour(kind, name)
   local c, h = COLOURS[kind], 0
+  if not name then return hsl(unpack(c)) end
   for i = 1, #name do h = (h * 31 + name:byte(i)) % 65536 end
   return hsl(c[1] + h % 16 - 8, c[2], c[3] + math.floor(h / 16) % 8 - 4)
 end
@@ -61,8 +62,8 @@ end
 
 -- -- Boxes -----------------------------------------------------------------
 
--- A picture is { view =, calls =, compiled =, gone = }; gone is nil without a base, compiled with one. A box of a
--- comparison has room for what is in the base alone, too.
+-- A picture is { view =, calls =, compiled =, gone =, ready = }; gone is nil without a base, compiled with one, ready
+-- without states. A box of a comparison has room for what is in the base alone, too.
 local function size_of(picture, node)
   return picture.calls.list[node].total + (picture.gone and picture.gone[node] or 0)
 end
@@ -87,7 +88,8 @@ local function layout(picture, box)
   return deepest
 end
 
--- Returns the colour of a box, the share of its right part, which is off CPU, gone, or interpreted, and its colour.
+-- Returns the colour of a box, the share of its right part, which is off CPU, gone, or interpreted, and its colour;
+-- then the share of what stands before that, which is runnable, and its colour, if there is some.
 local function look_of(picture, node)
   local name, sums = name_of(picture, node), picture.calls.list[node]
   if picture.gone then
@@ -95,7 +97,9 @@ local function look_of(picture, node)
     return changed(most > 0 and (sums.total - sums.other_total) / most or 0),
 	   size > 0 and picture.gone[node] / size or 0, "url(#gone)"
   elseif picture.view:has_states() then
-    return colour("on", name), sums.total > 0 and sums.other_total / sums.total or 0, colour("off", name)
+    local off, ready, own = 0, 0, node ~= 0 and name or nil
+    if sums.total > 0 then off, ready = sums.other_total / sums.total, picture.ready[node] / sums.total end
+    return colour("on", own), off - ready, colour("off", own), ready, colour("ready", own)
   end
   local kind, compiled = node == 0 and "all" or picture.calls:entry(node).kind, picture.compiled[node]
   if compiled == 0 then return colour(kind, name), 0 end
@@ -108,9 +112,11 @@ end
 
 -- Returns the coloured part of a box.
 local function rectangles(picture, node, x, y, width)
-  local fill, share, right = look_of(picture, node)
+  local fill, share, right, before, middle = look_of(picture, node)
   if share >= 1 then return rectangle(x, y, width, right) end
-  return rectangle(x, y, width, fill) ..
+  before = before or 0
+  return (share + before < 1 and rectangle(x, y, width, fill) or "") ..
+	 (before > 0 and rectangle(x + width * (1 - share - before), y, width * before, middle) or "") ..
 	 (share > 0 and rectangle(x + width * (1 - share), y, width * share, right) or "")
 end
 
@@ -147,7 +153,7 @@ local function write_legend(view, write)
     local grew, same, shrank = unpack(view:change_texts())
     items = { { "url(#gone)", "gone" }, { changed(-1), shrank }, { changed(0), same }, { changed(1), grew } }
   elseif view:has_states() then
-    items = { { colour("off", ""), "off CPU" }, { colour("on", ""), "on CPU" } }
+    items = { { colour("off"), "off CPU" }, { colour("ready"), "runnable" }, { colour("on"), "on CPU" } }
   end
   local x = WIDTH - MARGIN
   for _, item in ipairs(items) do
@@ -160,7 +166,8 @@ end
 function svg.render(view, write)
   local calls, compiled = calltree.build(view, view.base ~= nil), nil
   if not view.base then calls, compiled = calls:merged() end
-  local picture = { view = view, calls = calls, compiled = compiled, gone = view.base and calls:gone() }
+  local picture = { view = view, calls = calls, compiled = compiled, gone = view.base and calls:gone(),
+		    ready = view:has_states() and calls:ready() or nil }
   local height = HEAD + (layout(picture, function() end) + 1) * ROW + MARGIN
   local title = text.html(text.clean(view.options.title or "sysprof"))
   write(('<?xml version="1.0" encoding="UTF-8"?>\n<svg xmlns="http://www.w3.org/' ..

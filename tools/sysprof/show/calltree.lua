@@ -11,7 +11,9 @@
 local array = require("sysprof.base.array")
 local cursor = require("sysprof.show.cursor")
 local pairmap = require("sysprof.base.pairmap")
+local G = require("sysprof.base.grammar")
 local sort = require("sysprof.base.sort")
+local work = require("sysprof.names.work")
 
 local calltree = {}
 local methods = {}
@@ -22,6 +24,8 @@ local NODE = pairmap.kind [[
   int32_t first, next;	/* Its first child, and what stands after it below its parent, or 0. */
   double self, total, other, other_total;
 ]]
+
+local READY = work.name(G.SPF_WORK_READY)
 
 local numbers, ids = array.kind("double"), array.kind("int32_t")
 
@@ -150,6 +154,17 @@ function methods:gone()
     gone[node.a] = gone[node.a] + gone[id]
   end
   return gone
+end
+
+-- In a view with states: returns an array with the part of each node off CPU in which the thread could have run.
+function methods:ready()
+  local list, ready = self.list, array.zeros(numbers, self.count + 1)
+  for id = self.count, 1, -1 do
+    local node = list[id]
+    if self:entry(id).text == READY then ready[id] = ready[id] + node.other end
+    ready[node.a] = ready[node.a] + ready[id]
+  end
+  return ready
 end
 
 -- Calls f(node, depth) for each node, parents first, siblings in their order.

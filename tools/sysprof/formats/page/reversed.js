@@ -81,7 +81,7 @@ function make(from, names) {
   const ends = [], kids = [];  // By node: where its range ends, its kids if they are made.
   const begins = [];
   const t = { name: [], parent: [], depth: [], self: [], total: [], compiled: [],
-              other: [], otherTotal: [], gone: [] };
+              other: [], otherTotal: [], gone: [], readyTotal: from.ready ? [] : null };
 
   // Makes a node of the range whose next frames are those above it.
   function add(parent, name, lo, hi, compiled) {
@@ -90,12 +90,13 @@ function make(from, names) {
     t.depth.push(node ? t.depth[parent] + 1 : 0);
     begins.push(lo);
     ends.push(hi);
-    let self = 0, total = 0, other = 0, otherTotal = 0, gone = 0;
+    let self = 0, total = 0, other = 0, otherTotal = 0, gone = 0, ready = 0;
     for (let k = lo; k < hi; k++) {
       const value = from.self[leaf[k]], second = from.other ? from.other[leaf[k]] : 0;
       total += value;
       otherTotal += second;
       if (from.gone) gone += from.gone[leaf[k]];
+      if (from.ready) ready += from.ready[leaf[k]];
       if (!next[k]) { self += value; other += second; }
     }
     t.self.push(self);
@@ -104,6 +105,7 @@ function make(from, names) {
     t.other.push(other);
     t.otherTotal.push(otherTotal);
     t.gone.push(gone);
+    if (t.readyTotal) t.readyTotal.push(ready);
     return node;
   }
 

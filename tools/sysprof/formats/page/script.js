@@ -7,14 +7,14 @@
 (function () {
 "use strict";
 
-const { LUA, COMPILED, ON, OFF } = palette;
+const { LUA, COMPILED, ON, OFF, RUNNABLE } = palette;
 
 const $ = id => document.getElementById(id);
 const canvas = $("graph");
 const data = JSON.parse($("data").textContent);
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const names = trees.readNames(data.names, data.kinds, COMPILED);
-const whole = trees.parse(data.nodes, data.diff || data.states);
+const whole = trees.parse(data.nodes, data.diff || data.states, data.states ? names.number.get("[runnable]") : -1);
 $("data").remove();
 data.nodes = null;
 
@@ -54,9 +54,8 @@ const isMatch = i => flags !== null && i > 0 && flags[tree.name[i]] === 1;
 
 const colourOf = palette.maker(data.names);
 
-// Share of a node that is compiled code, or off CPU; 0 to 1.
+// Share of a node that is compiled code; 0 to 1.
 const compiledShare = i => tree.total[i] ? tree.compiled[i] / tree.total[i] : 0;
-const offShare = i => tree.total[i] ? Math.min(tree.otherTotal[i] / tree.total[i], 1) : 0;
 
 // How a node's total has changed, -1 (not there any more) to 1 (not there before).
 function nodeChange(i) {
@@ -82,19 +81,25 @@ function label(i) {
   return [nodeName(i), ink, gone < 1 ? 1 - gone : 1];
 }
 
-// The left part of a box is as long on CPU as it was, or as compiled. The right part of a comparison
-// is gone.
+// The parts of a box by state, from the left: on CPU, runnable, and what else is off CPU.
+function stateParts(i) {
+  const whole = tree.total[i], share = v => whole ? Math.min(v / whole, 1) : 0;
+  const off = share(tree.otherTotal[i]), ready = tree.readyTotal ? share(tree.readyTotal[i]) : 0;
+  return [[1 - off, ON], [ready, RUNNABLE], [off - ready, OFF]].filter(([part]) => part > 0)
+    .map(([part, kind]) => [part, colour(i, kind)]);
+}
+
+// The left part of a box is as long as it was compiled. The right part of a comparison is gone.
 function parts(i) {
   if (data.diff) {
     const gone = goneShare(i);
     const now = isMatch(i) ? palette.MATCH : palette.changed(nodeChange(i), dark.matches);
     return [[1 - gone, now], [gone, palette.hatched(isMatch(i), dark.matches)]];
   }
-  const share = byState() ? 1 - offShare(i) : i ? compiledShare(i) : 0;
-  const kind = i ? data.kinds[tree.name[i]] : 0;
-  const rest = byState() ? OFF : kind === COMPILED ? LUA : kind, out = [];
-  if (share > 0) out.push([share, colour(i, byState() ? ON : COMPILED)]);
-  if (share < 1) out.push([1 - share, colour(i, rest)]);
+  if (byState()) return stateParts(i);
+  const share = i ? compiledShare(i) : 0, kind = i ? data.kinds[tree.name[i]] : 0, out = [];
+  if (share > 0) out.push([share, colour(i, COMPILED)]);
+  if (share < 1) out.push([1 - share, colour(i, kind === COMPILED ? LUA : kind)]);
   return out;
 }
 
@@ -110,7 +115,7 @@ function legend() {
     tips.legend(data.changes.map((text, i) => [palette.changed(1 - i, isDark), text]).concat(gone));
     return;
   }
-  const kinds = byState() ? data.threads ? [ON, palette.RUNNABLE, OFF] : [ON, OFF] :
+  const kinds = byState() ? data.threads || whole.ready ? [ON, RUNNABLE, OFF] : [ON, OFF] :
                 palette.kinds.filter(kind => present.has(kind));
   tips.legend(kinds.map(kind => [palette.plain(kind, isDark), palette.label(kind)]));
 }

@@ -7,7 +7,7 @@
 const threads = (function () {
 "use strict";
 
-const ROW = 18, AXIS = 18, NAMES = 170, TICKS = 8;
+const TOP = 4, ROW = 18, AXIS = 18, NAMES = 170, TICKS = 8;  // TOP: room above the first row.
 const SHOWN = [["on CPU", 0, palette.ON], ["runnable", 2, palette.RUNNABLE],
                ["waiting", 1, palette.OFF]];
 
@@ -56,7 +56,7 @@ function drawAxis(ctx, y) {
 
 function draw() {
   const canvas = $("times"), ctx = canvas.getContext("2d"), ratio = devicePixelRatio || 1;
-  const height = data.list.length * ROW + AXIS;
+  const height = TOP + data.list.length * ROW + AXIS;
   width = $("threads").clientWidth;
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
@@ -64,14 +64,14 @@ function draw() {
   ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
   ctx.font = "12px system-ui, 'DejaVu Sans', sans-serif";
   ctx.textBaseline = "middle";
-  data.list.forEach((thread, i) => drawRow(ctx, thread, i * ROW));
-  drawAxis(ctx, data.list.length * ROW);
+  data.list.forEach((thread, i) => drawRow(ctx, thread, TOP + i * ROW));
+  drawAxis(ctx, TOP + data.list.length * ROW);
 }
 
 // Returns the name of the thread and its shares where the pointer is, as texts.
 function textsAt(event) {
   const place = $("times").getBoundingClientRect();
-  const thread = data.list[Math.floor((event.clientY - place.top) / ROW)];
+  const thread = data.list[Math.floor((event.clientY - place.top - TOP) / ROW)];
   const i = Math.floor((event.clientX - place.left - NAMES) / (width - NAMES) * steps);
   if (!thread || i < 0 || i >= steps) return null;
   const rows = SHOWN.map(([name, at]) => [name, thread.shares[3 * i + at] + " %"]);

@@ -42,6 +42,7 @@ function rowsOf(data, tree, zoom, i, compiled, valueText) {
   if (data.states) {
     const off = tree.otherTotal[i];
     rows.push(row("on CPU", tree.total[i] - off), row("off CPU", off));
+    if (tree.readyTotal && tree.readyTotal[i]) rows.push(row("of it runnable", tree.readyTotal[i]));
   }
   return data.diff ? rows.concat(changeRows(data, tree, i, valueText)) : rows;
 }

@@ -2,7 +2,7 @@
 //
 // A tree is typed arrays by number of node. Parents stand before children, so the numbers
 // after a node are its descendants. Node 0 is the whole profile. No function recurses:
-// stacks can be deep. A view's tree has name, parent, depth, self, total, compiled, otherTotal and
+// stacks can be deep. A view's tree has name, parent, depth, self, total, compiled, otherTotal, readyTotal and
 // gone by node, and kids(node); reversed.js makes the other one.
 
 const trees = (function () {
@@ -11,13 +11,15 @@ const trees = (function () {
 const REPEAT_MAX = 8;  // Frames that a repeat has at most, to be folded.
 
 // name, parent, end (number after the last descendant), self, total; other: a second value beside
-// self, that of what the profile is compared with, or the part off CPU. hasOther: there is one.
-function makeTree(n, hasOther) {
+// self, that of what the profile is compared with, or the part off CPU. ready: the part of it that is
+// runnable. hasOther, hasReady: there is one.
+function makeTree(n, hasOther, hasReady) {
   const numbers = has => has ? new Float64Array(n) : null;
   return {
     n: n, name: new Int32Array(n).fill(-1), parent: new Int32Array(n).fill(-1),
     self: new Float64Array(n), total: new Float64Array(n),
-    other: numbers(hasOther), otherTotal: numbers(hasOther)
+    other: numbers(hasOther), otherTotal: numbers(hasOther),
+    ready: numbers(hasReady), readyTotal: numbers(hasReady)
   };
 }
 
@@ -27,18 +29,20 @@ function addUp(sums, parent) {
 }
 
 function sumUp(t) {
-  t.total.set(t.self);
-  addUp(t.total, t.parent);
-  if (!t.other) return t;
-  t.otherTotal.set(t.other);
-  addUp(t.otherTotal, t.parent);
+  for (const [own, total] of [[t.self, t.total], [t.other, t.otherTotal], [t.ready, t.readyTotal]]) {
+    if (!own) continue;
+    total.set(own);
+    addUp(total, t.parent);
+  }
   return t;
 }
 
 // The data of the page: depth, name and self of each node, and the second value if there is
-// one. A function that is also compiled is two nodes with two names there.
-function parse(flat, hasOther) {
-  const items = hasOther ? 4 : 3, t = makeTree(flat.length / items + 1, hasOther);
+// one. A function that is also compiled is two nodes with two names there. ready: the number of the name of
+// what is runnable, or nothing.
+function parse(flat, hasOther, ready) {
+  const items = hasOther ? 4 : 3, hasReady = hasOther && ready >= 0;
+  const t = makeTree(flat.length / items + 1, hasOther, hasReady);
   const path = [0];
   for (let i = 1, k = 0; i < t.n; i++, k += items) {
     const depth = flat[k];
@@ -47,6 +51,7 @@ function parse(flat, hasOther) {
     t.name[i] = flat[k + 1];
     t.self[i] = flat[k + 2];
     if (hasOther) t.other[i] = flat[k + 3];
+    if (hasReady && t.name[i] === ready) t.ready[i] = t.other[i];
   }
   return sumUp(t);
 }
@@ -125,7 +130,7 @@ function foldedInto(nodes, same, node, called) {
 function merge(from, rank, place) {
   const nodes = makeNodes(from.n), to = new Int32Array(from.n);
   for (let i = 1; i < from.n; i++) to[i] = place(nodes, to[from.parent[i]], from.name[i]);
-  const at = preorder(nodes, rank), t = makeTree(nodes.n, from.other !== null);
+  const at = preorder(nodes, rank), t = makeTree(nodes.n, from.other !== null, from.ready !== null);
   for (let i = 1; i < nodes.n; i++) {
     t.name[at[i]] = nodes.name[i];
     t.parent[at[i]] = at[nodes.parent[i]];
@@ -134,6 +139,7 @@ function merge(from, rank, place) {
     to[i] = at[to[i]];
     t.self[to[i]] += from.self[i];
     if (from.other) t.other[to[i]] += from.other[i];
+    if (from.ready) t.ready[to[i]] += from.ready[i];
   }
   return [sumUp(t), to];
 }
