@@ -149,14 +149,72 @@ local DRIVER = [=[
 </script>
 </body>]=]
 
+-- The same for a part of the time: what a user drags over, keys, the address.
+local RANGE_DRIVER = [=[
+<script>
+(async function () {
+  const $ = id => document.getElementById(id), canvas = $("times"), out = { errors: [] };
+  addEventListener("error", event => out.errors.push(event.message));
+  const later = ms => new Promise(done => setTimeout(done, ms));
+  function pointer(type, share) {
+    const place = canvas.getBoundingClientRect();
+    canvas.dispatchEvent(new PointerEvent(type, { clientX: place.left + 170 + (place.width - 170) * share,
+      clientY: place.top + 12, bubbles: true, pointerId: 1, button: 0 }));
+  }
+  function drag(from, to) {
+    pointer("pointerdown", from);
+    pointer("pointermove", (from + to) / 2);
+    pointer("pointermove", to);
+    pointer("pointerup", to);
+  }
+  function key(name) {
+    document.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true }));
+  }
+  function seen() {
+    $("search").value = QUERIES[0];
+    $("search").dispatchEvent(new Event("input"));
+    return { hash: location.hash, total: $("total").textContent, title: document.title, hidden: $("hidden").textContent,
+             matched: $("matched").textContent };
+  }
+  out.states = [seen()];
+  for (const act of [() => drag(0.2, 0.7), () => drag(0.6, 0.3), () => key("."), () => key("-"), () => key("+"), () => key(",")]) {
+    act();
+    out.states.push(seen());
+  }
+  const { hash, total } = out.states[2];
+  pointer("pointerdown", 0.5);
+  pointer("pointerup", 0.5);
+  out.clicked = seen();
+  location.hash = hash;
+  await later(50);
+  out.address = [$("total").textContent === total, location.hash === hash];
+  key("Escape");
+  out.escaped = [location.hash, $("total").textContent, document.title];
+  drag(0.1, 0.4);
+  $("hidden").firstChild.click();
+  out.undone = seen();
+  location.hash = "from=0.000001&to=0.5000001";
+  await later(50);
+  out.odd = [$("hidden").textContent];
+  location.hash = "from=900000&to=900001";
+  await later(50);
+  out.odd.push($("hidden").textContent);
+  const result = document.createElement("pre");
+  result.id = "result";
+  result.textContent = JSON.stringify(out);
+  document.body.append(result);
+})();
+</script>
+</body>]=]
+
 local function unescape(s)
   return (s:gsub("&lt;", "<"):gsub("&gt;", ">"):gsub("&nbsp;", "\194\160"):gsub("&amp;", "&"))
 end
 
--- Shows the page and returns what the driver found.
-local function show(page, queries)
+-- Shows the page and returns what the driver found, DRIVER if there is none.
+local function show(page, queries, with)
   for i, query in ipairs(queries) do queries[i] = text.json(query) end
-  local driver = DRIVER:gsub("QUERIES", function()
+  local driver = (with or DRIVER):gsub("QUERIES", function()
     return "[" .. table.concat(queries, ",") .. "]"
   end)
   page = page:gsub("</body>", function() return driver end)
@@ -272,6 +330,65 @@ t.equal(table.concat(r.errors, " "), "", "errors of the page")
 -- Elements of the page itself; names must not add any.
 t.equal(table.concat(r.elements, " "), "b button canvas dialog div footer form h1 header i " ..
 	"input kbd noscript p script span table tbody td th tr", "elements")
+
+-- -- A part of the time ------------------------------------------------------
+
+local reader, view = require("sysprof.read.reader"), require("sysprof.show.view")
+stream = made.stream(1, true)
+
+-- Returns a view of the samples from a time to another one, in seconds.
+local function part_of(from, to, has_activity)
+  return assert(view.new(assert(reader.parse_string(stream, { from = from and from * 1e6, to = to and to * 1e6,
+							      activity = has_activity }))))
+end
+
+local function render(v, format)
+  local out = {}
+  require("sysprof.formats." .. format).render(v, function(s) out[#out + 1] = s end)
+  return table.concat(out)
+end
+
+-- Checks what the page shows against the folded stacks of the same time.
+local function check_part(shown, from, to)
+  local of_match, of_all = 0, 0
+  for stack, value in render(part_of(from, to), "folded"):gmatch("(.-) (%d+)\n") do
+    of_all = of_all + value
+    if stack:find("f1", 1, true) then of_match = of_match + value end
+  end
+  local function amount(v) return v >= 1e9 and ("%.3f s"):format(v / 1e9) or ("%.3f ms"):format(v / 1e6) end
+  t.equal(shown.total, amount(of_all), "real time of " .. shown.hash)
+  t.equal(shown.matched:match(", (.*)"), ("%.2f %% (%s)"):format(of_all > 0 and 100 * of_match / of_all or 0, amount(of_match)),
+	  "search in " .. shown.hash)
+  return of_all
+end
+
+r = show(render(part_of(nil, nil, true), "flamegraph"), { "f1" }, RANGE_DRIVER)
+if r then
+  t.equal(table.concat(r.errors, " "), "", "errors of the page")
+  local whole = check_part(r.states[1])
+  for i = 2, #r.states do
+    local shown = r.states[i]
+    local from, to = shown.hash:match("from=([%d.]+)&to=([%d.]+)")
+    t.ok(from, "the address has a range: " .. shown.hash)
+    if from then
+      from, to = tonumber(from), tonumber(to)
+      t.equal(("%.6f"):format(from * 50 % 1) .. ("%.6f"):format(to * 50 % 1), "0.0000000.000000", "whole columns")
+      t.ok(check_part(shown, from, to) < whole, "a part of the time")
+      local options = ("--from=%.14g --to=%.14g"):format(from, to)
+      t.equal(shown.hidden, "\226\156\149 " .. options, "a button shows the whole time again")
+      t.equal(shown.title, r.states[1].title .. ", " .. options, "title")
+    end
+  end
+  t.ok(r.states[2].hash ~= r.states[3].hash and r.states[3].hash ~= r.states[4].hash, "ranges")
+  t.equal(r.states[6].hash, r.states[4].hash, "half, then double")
+  for _, shown in ipairs { r.clicked, r.undone } do
+    t.equal(shown.total .. shown.hidden .. shown.title, r.states[1].total .. r.states[1].title, "the whole time again")
+  end
+  t.equal(booleans(r.address), "11", "the address keeps the time")
+  t.equal(table.concat(r.escaped, " "), (" %s %s"):format(r.states[1].total, r.states[1].title), "after Esc")
+  t.equal(r.odd[1], "", "an address that is none")
+  t.equal(r.odd[2], "", "an address behind the end")
+end
 
 -- -- Many frames -----------------------------------------------------------
 

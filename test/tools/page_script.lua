@@ -17,11 +17,14 @@ end
 -- Prints each tree as folded stacks with self, the second value and what is gone. Checks that
 -- totals are sums, and that a search finds each matching node once.
 local DRIVER = [=[
-const [, , dataFile, spec] = process.argv, { hidden, folded, query } = JSON.parse(spec);
+const [, , dataFile, spec] = process.argv, { hidden, folded, query, range } = JSON.parse(spec);
 const data = JSON.parse(require("fs").readFileSync(dataFile, "utf8"));
 const names = trees.readNames(data.names, data.kinds, 1);
 const flags = Uint8Array.from(data.names, name => hidden.includes(name) ? 1 : 0);
-const shaped = trees.shape(trees.parse(data.nodes, data.diff || data.states), names,
+const ready = data.states ? names.number.get("[runnable]") : -1;
+const whole = trees.parse(data.nodes, data.diff || data.states, ready);
+const shown = range ? trees.refill(whole, ready, (self, off) => columns.parse(data.columns.texts)(self, off, ...range)) : whole;
+const shaped = trees.shape(shown, names,
                            hidden.length ? flags : null, folded);
 const forward = trees.forward(shaped, names, data.diff), out = {};
 
@@ -98,7 +101,7 @@ console.log(JSON.stringify(out));
 ]=]
 
 local PAGE, SCRIPTS = t.source .. "/tools/sysprof/formats/page/", {}
-for _, name in ipairs { "trees", "reversed", "search", "link" } do
+for _, name in ipairs { "trees", "reversed", "search", "link", "columns" } do
   SCRIPTS[#SCRIPTS + 1] = t.read_file(PAGE .. name .. ".js")
 end
 
@@ -109,8 +112,9 @@ local function run(page, spec)
   for i, name in ipairs(spec and spec.hidden or {}) do hidden[i] = text.json(name) end
   t.write_file("script.js", table.concat(SCRIPTS) .. DRIVER)
   t.write_file("data.json", page:match('id="data">\n(.-)\n</script>'))
-  t.write_file("spec.json", ('{"hidden":[%s],"folded":%s,"query":%s}'):format(table.concat(hidden, ","),
-    tostring(spec and spec.folded or false), text.json(spec and spec.query or "")))
+  local range = spec and spec.range and ("[%.0f,%.0f]"):format(unpack(spec.range)) or "null"
+  t.write_file("spec.json", ('{"hidden":[%s],"folded":%s,"query":%s,"range":%s}'):format(table.concat(hidden, ","),
+    tostring(spec and spec.folded or false), text.json(spec and spec.query or ""), range))
   local status, out, err = t.shell('node script.js data.json "$(cat spec.json)"')
   t.equal(status, 0, "node: " .. err)
   return json.decode(out)
@@ -293,6 +297,59 @@ t.ok(#off > 1000, "there are waits")
 t.equal(folded(trees.forward, false, 3), off, "off CPU, forward")
 t.equal(folded(trees.reversed, true, 3), off, "off CPU, reversed")
 
+-- -- A part of the time ------------------------------------------------------
+
+local limits = require("sysprof.base.limits")
+
+-- Returns a view of a stream's samples from a time to another one, in microseconds.
+local function part_of(bytes, from, to, options, has_activity)
+  local p = assert(reader.parse_string(bytes, { from = from, to = to, activity = has_activity }))
+  return assert(view.new(p, options))
+end
+
+local function render(v, format)
+  local parts = {}
+  require("sysprof.formats." .. format).render(v, function(s) parts[#parts + 1] = s end)
+  return table.concat(parts)
+end
+
+-- Returns how many ranges had samples, and the step. A stream of two sessions is read as one profile.
+local function check_ranges(bytes, options, what)
+  local shown_page, found = render(part_of(bytes, nil, nil, options, true), "flamegraph"), 0
+  local step, count = shown_page:match('"columns":{"step":(%d+),"count":(%d+),')
+  step, count = tonumber(step), tonumber(count)
+  for _, share in ipairs { { 0, 1 }, { 0, 0.3 }, { 0.3, 0.7 }, { 0.5, 0.55 }, { 0.9, 1 } } do
+    local from, to = math.floor(share[1] * count), math.ceil(share[2] * count)
+    local folded_part = render(part_of(bytes, from * step, to * step, options), "folded")
+    local ranged = run(shown_page, { range = { from, to } })
+    local its = ("%s, columns %d to %d"):format(what, from, to)
+    t.equal(folded(ranged.forward), folded_part, its .. ", forward")
+    t.equal(folded(ranged.reversed, true), folded_part, its .. ", reversed")
+    if not options.weight then
+      t.equal(folded(ranged.forward, false, 3), render(part_of(bytes, from * step, to * step, { event = "offcpu" }), "folded"),
+	      its .. ", off CPU")
+    end
+    if #folded_part > 0 then found = found + 1 end
+  end
+  return found, step
+end
+
+local found, step_us = check_ranges(stream, {}, "real time")
+t.ok(found >= 3, "ranges with samples")
+t.equal(step_us, 20000, "a column")
+check_ranges(stream, { weight = "samples" }, "samples")
+check_ranges(stream .. made.stream(2, true), {}, "two sessions")
+local cells = limits.CELLS
+limits.CELLS = 100
+found, step_us = check_ranges(stream .. made.stream(2, true), {}, "long columns")
+t.ok(found >= 3 and step_us > 20000, "longer columns: " .. step_us)
+-- Without room for one column the page has none.
+limits.CELLS = 2
+t.equal(render(part_of(stream, nil, nil, {}, true), "flamegraph"):find('"columns"', 1, true), nil, "no room for columns")
+limits.CELLS = cells
+t.equal(render(part_of(stream, nil, nil, { event = "cpu" }, true), "flamegraph"):find('"columns"', 1, true), nil,
+	"a page without threads has no columns")
+
 -- -- The address -------------------------------------------------------------
 
 local LINKS_DRIVER = [=[
@@ -300,7 +357,7 @@ const names = trees.readNames(["a", "b&c=<d>", "a", "#é"], [0, 0, 1, 3], 1), ou
 function check(what, is) { if (!is) throw new Error(what); }
 const states = [
   {}, { query: "/x+#&=é/" }, { zoom: [0, 1, 3], reverse: true }, { hidden: [1, 3], fold: true },
-  { icicle: true, kinds: true, now: true, query: " " }
+  { icicle: true, kinds: true, now: true, query: " " }, { range: [420000, 580000] }, { range: [0, 1e12] }
 ];
 for (const change of states) {
   const state = { ...links.WHOLE, ...change };
@@ -313,7 +370,8 @@ check("empty", links.encode(links.WHOLE, names) === "");
 const hostile = [
   "z=1.2.3", "z=0.1&zn=a", "z=9&zn=a", "z=__proto__&zn=a", "z=-1&zn=a", "z=1e9&zn=a", "z=" + "0.".repeat(3000) + "0&zn=a",
   "h=nothing&h=__proto__&h=constructor", "r=true&i=2&k=&f=yes", "%", "%zz=%", "&&&===", "x".repeat(1e6),
-  "__proto__=1&constructor=1", "q", "zn=a"
+  "__proto__=1&constructor=1", "q", "zn=a", "from=2&to=1", "from=-1&to=2", "from=1e1&to=1e2", "from=1", "to=1", "from=&to=1",
+  "from=1&to=99999999999", "from=1&to=2.1234567", "from=NaN&to=Infinity"
 ];
 for (const text of hostile)
   check("hostile: " + text.slice(0, 99), JSON.stringify(links.decode(text, names)) === JSON.stringify(links.WHOLE));

@@ -61,6 +61,7 @@ limits.ROWS = {
     "more than {} single samples, the others are left out; --from and --to show a part" },
   { "MARKS", 2^20, "marks", "single marks, for formats that show them", "(only counted)" },
   { "TRACKS", 256, "threads", "threads whose activity is shown", "(only counted)" },
+  { "CELLS", 2^20, "", "stacks by columns of time in a page of `wall`", "(the columns get longer)" },
   { "SEEN", 16 * MIB, "bytes", "decoded bytes that are remembered", "(decoded again)" },
   { "SEEN_STRING", 16 * KIB, "bytes", "one of them", "(decoded again)" },
   { "SEEN_DEPTH", 256, "nodes", "a search for one of them", "(all are decoded again)" },

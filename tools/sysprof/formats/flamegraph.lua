@@ -5,6 +5,8 @@
 -- needs no network and no other file.
 ----------------------------------------------------------------------------
 
+local array = require("sysprof.base.array")
+local columns = require("sysprof.formats.flamegraph_columns")
 local page = require("sysprof.formats.flamegraph_page")
 local selfreport = require("sysprof.show.selfreport")
 local sort = require("sysprof.base.sort")
@@ -18,6 +20,8 @@ local flamegraph = { needs_activity = true }
 local ABOVE = { command = true, host = true, start_time = true }	-- Lines of the report that come first.
 local PER_LINE = 32	-- Items in a line of data.
 local KNOWN = 2^16	-- Numbers whose texts are kept.
+
+local numbers = array.kind("int32_t")
 
 local function write_list(write, name, items)
   write(('"%s":['):format(name))
@@ -71,13 +75,21 @@ local function number_text()
   end
 end
 
+-- Whether the page can show a part of the time.
+local function has_columns(view)
+  return view:has_states() and view.profile.columns ~= nil and view.profile.columns.cells ~= nil
+end
+
 -- Writes depth, name and self value of each node, and its other value if there is one; parents
--- come first.
-local function write_nodes(calls, write, has_other)
+-- come first. at: an array that gets the place of each node, or nil.
+local function write_nodes(calls, write, has_other, at)
+  local place = 0
   local list, whole, out, n = calls.list, number_text(), {}, 0
   write('"nodes":[')
   calls:visit(function(node, depth)
     if node == 0 then return end
+    place = place + 1
+    if at then at[node] = place end
     if n >= PER_LINE * 3 then
       write(table.concat(out, ",", 1, n) .. ",\n")
       n = 0
@@ -95,6 +107,19 @@ local function write_nodes(calls, write, has_other)
   write(table.concat(out, ",", 1, n) .. "]")
 end
 
+-- Writes the values of the nodes by columns of time. node_of: by slot; at: places of the nodes.
+local function write_columns(view, write, calls, node_of, at)
+  local its, slots = view.profile.columns, view.profile.slots
+  for slot = 1, slots:count() do
+    local node = node_of[slot]
+    if node ~= 0 then node_of[slot] = 2 * at[node] + (view:is_off(slot) and 1 or 0) end
+  end
+  write((',\n"columns":{"step":%.0f,"count":%.0f,"texts":[\n'):format(its.step_us,
+    math.floor(view.profile.end_time / its.step_us) + 1))
+  columns.write(view, write, node_of, 2 * calls.count + 1)
+  write("]}")
+end
+
 -- Writes the JSON object that all views of the page read: names and their kinds (a name stands twice
 -- if it is also compiled), and the nodes of the call tree. other: of the base, or the part off CPU
 -- if there are states. amounts: they are compared as such.
@@ -102,7 +127,9 @@ local function write_data(view, write)
   local has_other = view.base ~= nil or view:has_states()
   local kind_of = {}
   for i, kind in ipairs(symbols.KINDS) do kind_of[kind] = i - 1 end
-  local calls = calltree.build(view)
+  local node_of = has_columns(view) and array.zeros(numbers, view.profile.slots:count() + 1)
+  local calls = calltree.build(view, nil, node_of and function(slot, node) node_of[slot] = node end)
+  local at = node_of and array.zeros(numbers, calls.count + 1)
   local names, kinds = {}, {}
   for i, entry in ipairs(calls.entries) do
     names[i], kinds[i] = text.json(entry.text), kind_of[entry.kind]
@@ -119,7 +146,8 @@ local function write_data(view, write)
   write(",\n")
   write_list(write, "kinds", kinds)
   write(",\n")
-  write_nodes(calls, write, has_other)
+  write_nodes(calls, write, has_other, at)
+  if node_of then write_columns(view, write, calls, node_of, at) end
   write("}")
 end
 
@@ -156,6 +184,12 @@ function flamegraph.render(view, write)
     incomplete = function()
       write(view.profile.complete and "" or
 	    '<span id="incomplete" title="see About">incomplete</span>')
+    end,
+    ranges = function()
+      if not has_columns(view) then return end
+      write(('<span>drag over the threads: this time alone, in columns of %.0f ms</span>\n' ..
+	     "<span><kbd>,</kbd> <kbd>.</kbd> move it</span> <span><kbd>-</kbd> <kbd>+</kbd> halve or double it</span>\n")
+	:format(view.profile.columns.step_us / 1000))
     end,
     data = function() write_data(view, write) end,
   }

@@ -386,6 +386,7 @@ local function add(m, q)
       end
     end
   end
+  if p.columns and q.columns then p.columns:merge(q.columns, slot_of) end
   array.free(slot_of)
   array.free(m.nodes)
   p.marks:merge(q.marks)

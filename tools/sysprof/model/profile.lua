@@ -11,6 +11,7 @@
 
 local G = require("sysprof.base.grammar")
 local activity = require("sysprof.model.activity")
+local columns = require("sysprof.model.columns")
 local events = require("sysprof.model.events")
 local labels = require("sysprof.model.labels")
 local leafwork = require("sysprof.model.leafwork")
@@ -81,7 +82,7 @@ end
 
 -- options, all off if missing:
 --   timeline   keep each sample's time, weight and slot (sysprof.model.timeline)
---   activity   note what threads do over time (sysprof.model.activity)
+--   activity   note what threads do over time (sysprof.model.activity, sysprof.model.columns)
 --   live       of a program that runs: less room (sysprof.model.room)
 --   from, to   count only samples in [from, to), microseconds since the start
 function profile.new(options)
@@ -117,12 +118,14 @@ function profile.new(options)
     last_passed = nil,	-- Time of the last sample that was not asked for.
     whole = true,	-- All times were asked for.
     timeline = nil,	-- See sysprof.model.timeline,
-    activity = nil,	-- and sysprof.model.activity.
+    activity = nil,	-- sysprof.model.activity,
+    columns = nil,	-- and sysprof.model.columns.
     marks = nil, from = 0, to = math.huge,	-- And the times that they count in.
   }, mt)
   p.add = profile_adder(p)
   p:add_session()
   activity.attach(p, options or {})
+  columns.attach(p, options or {})
   timeline.attach(p, options or {})
   p.marks = marks.new(p.timeline ~= nil)
   return p

@@ -82,8 +82,8 @@ local function add_up(list, count)
   end
 end
 
--- plain: compiled and interpreted code share a node.
-function calltree.build(view, plain)
+-- plain: compiled and interpreted code share a node. found(slot, node), or nil, is called for each slot.
+function calltree.build(view, plain, found)
   local nodes, room = pairmap.new(NODE), view.node_room
   local entries, number = numbered()
   local go = cursor.new(0, function(parent, entry)
@@ -96,6 +96,7 @@ function calltree.build(view, plain)
     if not id then return false end
     local node = nodes.list[id]
     node.self = node.self + v
+    if found then found(slot, id) end
     if has_states and view:is_off(slot) then node.other = node.other + v end
   end)
   if view.base then

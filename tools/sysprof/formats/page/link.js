@@ -8,9 +8,11 @@ const links = (function () {
 
 const TEXT_MAX = 65536, QUERY_MAX = 1000, PATH_MAX = 2000, HIDDEN_MAX = 100;
 const FLAGS = { i: "icicle", r: "reverse", k: "kinds", f: "fold", n: "now" };
+const ENDS = ["from", "to"];
 
-// zoom: numbers of names from the root on; hidden: numbers of names; now: without what is gone.
-const WHOLE = Object.freeze({ query: "", zoom: [], hidden: [], icicle: false, reverse: false,
+// zoom: numbers of names from the root on; hidden: numbers of names; now: without what is gone; range:
+// microseconds from and to, or none.
+const WHOLE = Object.freeze({ query: "", zoom: [], hidden: [], range: [], icicle: false, reverse: false,
                               kinds: false, fold: false, now: false });
 
 // The name of the last frame stands beside the path: in the data of another profile its numbers
@@ -24,6 +26,7 @@ function encode(state, names) {
     out.set("z", zoom.join("."));
     out.set("zn", names.texts[zoom[zoom.length - 1]]);
   }
+  state.range.forEach((us, i) => out.set(ENDS[i], us / 1e6));
   return out.toString();
 }
 
@@ -35,6 +38,14 @@ function zoomOf(given, names) {
   return zoom.length <= PATH_MAX && last !== undefined && last === given.get("zn") ? zoom : [];
 }
 
+// Seconds, as the options --from and --to have them.
+function rangeOf(given) {
+  const texts = ENDS.map(key => given.get(key) || "");
+  if (!texts.every(text => /^\d{1,9}(\.\d{1,6})?$/.test(text))) return [];
+  const range = texts.map(text => Math.round(text * 1e6));
+  return range[0] < range[1] ? range : [];
+}
+
 function decode(text, names) {
   const state = { ...WHOLE };
   if (text.length > TEXT_MAX) return state;
@@ -44,6 +55,7 @@ function decode(text, names) {
   const hidden = given.getAll("h").slice(0, HIDDEN_MAX).map(name => names.number.get(name));
   state.hidden = [...new Set(hidden.filter(name => name !== undefined))];
   state.zoom = zoomOf(given, names);
+  state.range = rangeOf(given);
   return state;
 }
 

@@ -14,9 +14,13 @@ const canvas = $("graph");
 const data = JSON.parse($("data").textContent);
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const names = trees.readNames(data.names, data.kinds, COMPILED);
-const whole = trees.parse(data.nodes, data.diff || data.states, data.states ? names.number.get("[runnable]") : -1);
+const ready = data.states ? names.number.get("[runnable]") : -1;
+const whole = trees.parse(data.nodes, data.diff || data.states, ready);
+const fill = data.columns ? columns.parse(data.columns.texts) : null;
+const title = document.title;
 $("data").remove();
 data.nodes = null;
+if (fill) data.columns.texts = null;
 
 // {{values}}
 
@@ -26,7 +30,7 @@ const VIEWS = {
   forward: () => trees.forward(shaped, names, data.diff),
   reversed: () => reversed.make(shaped, names)
 };
-let shaped = whole;  // The data without hidden frames and folded calls, as the state says;
+let shaped = whole;  // The data of the time, without hidden frames and folded calls, as the state says;
 let made = {};       // and the views of them.
 
 // The reversed view needs to know what is gone from the forward one, which comes first.
@@ -124,15 +128,21 @@ function legend() {
 
 function setPressed(id, on) { $(id).setAttribute("aria-pressed", on); }
 
-// The frames that are hidden, each with a button that shows it again.
+// A button that takes something back.
+function undoButton(text, hint, change) {
+  const button = document.createElement("button");
+  button.textContent = "\u2715 " + text;
+  button.title = hint;
+  button.addEventListener("click", () => go(change()));
+  return button;
+}
+
+// The time that is shown, and the frames that are hidden, each with a button that shows all again.
 function showHidden() {
-  $("hidden").replaceChildren(...state.hidden.map(name => {
-    const button = document.createElement("button");
-    button.textContent = "\u2715 " + data.names[name];
-    button.title = "Show again: " + data.names[name];
-    button.addEventListener("click", () => go({ hidden: state.hidden.filter(n => n !== name) }));
-    return button;
-  }));
+  const range = rangeText();
+  const times = range ? [undoButton(range, "Show the whole time again", () => ({ range: [] }))] : [];
+  $("hidden").replaceChildren(...times, ...state.hidden.map(name => undoButton(data.names[name],
+    "Show again: " + data.names[name], () => ({ hidden: state.hidden.filter(n => n !== name) }))));
 }
 
 function reshape() {
@@ -140,14 +150,18 @@ function reshape() {
   for (const name of state.hidden) hidden[name] = 1;
   made = {};
   tree = null;
-  shaped = trees.shape(whole, names, state.hidden.length ? hidden : null, state.fold);
+  const { step } = data.columns || {}, range = state.range.map(us => us / step);
+  const shown = range.length ? trees.refill(whole, ready, (self, off) => fill(self, off, ...range)) : whole;
+  shaped = trees.shape(shown, names, state.hidden.length ? hidden : null, state.fold);
 }
 
 // Makes the page show a state.
 function become(next) {
   const before = state;
-  state = next;
-  if (next.fold !== before.fold || next.hidden.join() !== before.hidden.join()) reshape();
+  state = next = { ...next, range: fitted(next.range) };
+  document.title = title + (rangeText() && ", " + rangeText());
+  threads.mark(state.range);
+  if (next.range.join() !== before.range.join() || next.fold !== before.fold || next.hidden.join() !== before.hidden.join()) reshape();
   const forward = viewOf("forward");
   const shown = state.reverse ? viewOf("reversed") : forward;
   if (shown !== tree || next.now !== before.now) step = null;
@@ -184,7 +198,32 @@ function hide(i, event) {
 
 function reset() {
   $("search").value = "";
-  go({ query: "", zoom: [], hidden: [] });
+  go({ query: "", zoom: [], hidden: [], range: [] });
+}
+
+// -- A part of the time ----------------------------------------------------------
+
+// The options of the command line that show the same.
+function rangeText() {
+  const [from, to] = state.range;
+  return to ? "--from=" + from / 1e6 + " --to=" + to / 1e6 : "";
+}
+
+// A range that whole columns have; none for the whole time.
+function fitted(range) {
+  if (!fill || !range.length) return [];
+  const { step, count } = data.columns;
+  const from = Math.floor(range[0] / step), to = Math.min(Math.ceil(range[1] / step), count);
+  return from < to && to - from < count ? [from * step, to * step] : [];
+}
+
+// Moves the range by its length, and multiplies that.
+function changeRange(by, times) {
+  const { step, count } = data.columns, range = state.range.length ? state.range : [0, count * step];
+  const columns = Math.round((range[1] - range[0]) / step);
+  const many = Math.min(Math.max(Math.floor(columns * times), 1), count);
+  const from = Math.min(Math.max(range[0] / step + by * many, 0), count - many);
+  go({ range: [from * step, (from + many) * step] });
 }
 
 // -- Search --------------------------------------------------------------------
@@ -292,6 +331,12 @@ const KEYS = {
   h: () => hide(hovered, pointer)
 };
 if (data.states) KEYS.k = () => go({ kinds: !state.kinds });
+if (fill) {
+  KEYS[","] = () => changeRange(-1, 1);
+  KEYS["."] = () => changeRange(1, 1);
+  KEYS["-"] = () => changeRange(0, 0.5);
+  KEYS["+"] = () => changeRange(0, 2);
+}
 if (data.diff) KEYS.g = () => go({ now: !state.now });
 for (const key in ARROWS) KEYS[key] = () => {
   const towards = ARROWS[key];
@@ -330,7 +375,7 @@ function onKey(event) {
 if (data.threads) threads.show(data.threads, (texts, event) => {
   if (texts) tips.show(texts[0], [[texts[1]], ...texts[2]], event);
   else tips.hide();
-});
+}, fill && (range => go({ range: range })));
 canvas.addEventListener("mousemove", event => hover(graph.boxAt(event), event));
 canvas.addEventListener("mouseleave", () => hover(-1));
 canvas.addEventListener("click", onClick);

@@ -37,12 +37,26 @@ function sumUp(t) {
   return t;
 }
 
+// Notes what is off CPU in nodes of a name, that of what is runnable, and adds all up.
+function finish(t, ready) {
+  if (t.ready) for (let i = 1; i < t.n; i++) if (t.name[i] === ready) t.ready[i] = t.other[i];
+  return sumUp(t);
+}
+
+// The same tree with other values: fill(self, other) adds them, by node. ready: as of parse().
+function refill(from, ready, fill) {
+  const t = makeTree(from.n, from.other !== null, from.ready !== null);
+  t.name = from.name;
+  t.parent = from.parent;
+  fill(t.self, t.other);
+  return finish(t, ready);
+}
+
 // The data of the page: depth, name and self of each node, and the second value if there is
 // one. A function that is also compiled is two nodes with two names there. ready: the number of the name of
 // what is runnable, or nothing.
 function parse(flat, hasOther, ready) {
-  const items = hasOther ? 4 : 3, hasReady = hasOther && ready >= 0;
-  const t = makeTree(flat.length / items + 1, hasOther, hasReady);
+  const items = hasOther ? 4 : 3, t = makeTree(flat.length / items + 1, hasOther, hasOther && ready >= 0);
   const path = [0];
   for (let i = 1, k = 0; i < t.n; i++, k += items) {
     const depth = flat[k];
@@ -51,9 +65,8 @@ function parse(flat, hasOther, ready) {
     t.name[i] = flat[k + 1];
     t.self[i] = flat[k + 2];
     if (hasOther) t.other[i] = flat[k + 3];
-    if (hasReady && t.name[i] === ready) t.ready[i] = t.other[i];
   }
-  return sumUp(t);
+  return finish(t, ready);
 }
 
 // Nodes while they are made: child(node, name) finds or makes one.
@@ -251,6 +264,6 @@ function neighbour(t, node, where, size) {
   return at < 0 || beside === undefined ? -1 : beside;
 }
 
-return { parse: parse, readNames: readNames, shape: shape, forward: forward, find: find,
+return { parse: parse, refill: refill, readNames: readNames, shape: shape, forward: forward, find: find,
          pathOf: pathOf, neighbour: neighbour };
 })();
