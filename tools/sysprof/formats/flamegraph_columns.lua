@@ -1,9 +1,10 @@
 ----------------------------------------------------------------------------
 -- Values of a flame graph's nodes by columns of time, as text for its page.
 --
--- A list has a node's values on CPU or off CPU: its number (twice that of the node, plus one off CPU) as the distance from
--- the list before, how many values follow, and each value with the distance from the column before. A number is digits of
--- five bits, the lowest first; all but the last are 32 more. A character of DIGITS stands for each.
+-- A list has the values of a node on CPU, or those off CPU. Its number is twice that of the node, plus one off CPU. The
+-- text of a list has the distance of its number from the list before, how many values follow, and for each the distance
+-- from the column before, then the value. A number is digits of five bits, the lowest first; all but the last are 32
+-- more. A character of DIGITS stands for each.
 ----------------------------------------------------------------------------
 
 local array = require("sysprof.base.array")
@@ -51,7 +52,8 @@ local function sorted(list, n, most, key)
   return out
 end
 
--- Writes the list of some cells of one node, in order of their columns: a value in a column is what the rounded sum grows by.
+-- Writes the cells list[first..last] of one node, in order of their columns. A value is what the rounded sum grows by, so
+-- any columns add up to it.
 local function write_list(put, list, first, last, column_of, value_of)
   local pairs_of, n, sum, written, before = {}, 0, 0, 0, 0
   for i = first, last do

@@ -1,9 +1,8 @@
 ----------------------------------------------------------------------------
 -- Columns of time: the samples of each slot by column, for a page that shows a part of the time.
 --
--- Of sums of real time only. A cell has the samples of a slot in a column; columns are as long as a column of the page
--- can be exact. Where there are more cells than limits.CELLS, the columns get twice as long. A cell takes 32 bytes, and
--- the index that finds it 8 to 16.
+-- Of sums of real time only. A cell has the samples of a slot in a column. Where there are more cells than limits.CELLS,
+-- the columns get twice as long. A cell takes 32 bytes, and the index that finds it 8 to 16.
 ----------------------------------------------------------------------------
 
 local array = require("sysprof.base.array")
@@ -30,8 +29,7 @@ local function count(cells, slot, column, samples, weight)
   cell.samples, cell.weight = cell.samples + samples, cell.weight + weight
 end
 
--- Makes the columns twice as long, so that many cells become fewer. Without that there is nothing to choose: one
--- column has too many cells.
+-- Makes the columns twice as long. If one column alone has too many cells, no part of the time can be shown.
 local function widen(self)
   local old, cells, last = self.cells, pairmap.new(CELL), 0
   for i = 1, old.count do
@@ -46,7 +44,7 @@ local function widen(self)
   self.cells, self.step_us = not is_full and cells or nil, 2 * self.step_us
 end
 
--- Counts samples in a column that ends after a time.
+-- Counts samples in the column of a time.
 local function add(self, slot, now, samples, weight)
   while self.cells and (now >= COLUMNS * self.step_us or self.cells.count > limits.CELLS) do widen(self) end
   if self.cells then count(self.cells, slot, math.floor(now / self.step_us), samples, weight) end
