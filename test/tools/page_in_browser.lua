@@ -357,8 +357,8 @@ local function check_part(shown, from, to)
   end
   local function amount(v) return v >= 1e9 and ("%.3f s"):format(v / 1e9) or ("%.3f ms"):format(v / 1e6) end
   t.equal(shown.total, amount(of_all), "real time of " .. shown.hash)
-  t.equal(shown.matched:match(", (.*)"), ("%.2f %% (%s)"):format(of_all > 0 and 100 * of_match / of_all or 0, amount(of_match)),
-	  "search in " .. shown.hash)
+  local share = of_all > 0 and 100 * of_match / of_all or 0
+  t.equal(shown.matched:match(", (.*)"), ("%.2f %% (%s)"):format(share, amount(of_match)), "search in " .. shown.hash)
   return of_all
 end
 

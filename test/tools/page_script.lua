@@ -23,7 +23,8 @@ const names = trees.readNames(data.names, data.kinds, 1);
 const flags = Uint8Array.from(data.names, name => hidden.includes(name) ? 1 : 0);
 const ready = data.states ? names.number.get("[runnable]") : -1;
 const whole = trees.parse(data.nodes, data.diff || data.states, ready);
-const shown = range ? trees.refill(whole, ready, (self, off) => columns.parse(data.columns.texts)(self, off, ...range)) : whole;
+const fill = (self, off) => columns.parse(data.columns.texts)(self, off, ...range);
+const shown = range ? trees.refill(whole, ready, fill) : whole;
 const shaped = trees.shape(shown, names,
                            hidden.length ? flags : null, folded);
 const forward = trees.forward(shaped, names, data.diff), out = {};
@@ -326,8 +327,8 @@ local function check_ranges(bytes, options, what)
     t.equal(folded(ranged.forward), folded_part, its .. ", forward")
     t.equal(folded(ranged.reversed, true), folded_part, its .. ", reversed")
     if not options.weight then
-      t.equal(folded(ranged.forward, false, 3), render(part_of(bytes, from * step, to * step, { event = "offcpu" }), "folded"),
-	      its .. ", off CPU")
+      local off_part = render(part_of(bytes, from * step, to * step, { event = "offcpu" }), "folded")
+      t.equal(folded(ranged.forward, false, 3), off_part, its .. ", off CPU")
     end
     if #folded_part > 0 then found = found + 1 end
   end

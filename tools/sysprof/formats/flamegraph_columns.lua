@@ -52,8 +52,8 @@ local function sorted(list, n, most, key)
   return out
 end
 
--- Writes the cells list[first..last] of one node, in order of their columns. A value is what the rounded sum grows by, so
--- any columns add up to it.
+-- Writes the cells list[first..last] of one node, in order of their columns. A value is what the rounded sum
+-- grows by, so the values of all columns add up to it.
 local function write_list(put, list, first, last, column_of, value_of)
   local pairs_of, n, sum, written, before = {}, 0, 0, 0, 0
   for i = first, last do

@@ -1,7 +1,7 @@
 ----------------------------------------------------------------------------
 -- Columns of time: the samples of each slot by column, for a page that shows a part of the time.
 --
--- Of sums of real time only. A cell has the samples of a slot in a column. Where there are more cells than limits.CELLS,
+-- Of sums of real time only. A cell has the samples of a slot in a column. With more cells than limits.CELLS,
 -- the columns get twice as long. A cell takes 32 bytes, and the index that finds it 8 to 16.
 ----------------------------------------------------------------------------
 

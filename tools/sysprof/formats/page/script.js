@@ -161,7 +161,8 @@ function become(next) {
   state = next = { ...next, range: fitted(next.range) };
   document.title = title + (rangeText() && ", " + rangeText());
   threads.mark(state.range);
-  if (next.range.join() !== before.range.join() || next.fold !== before.fold || next.hidden.join() !== before.hidden.join()) reshape();
+  const isSame = key => String(next[key]) === String(before[key]);
+  if (!["range", "fold", "hidden"].every(isSame)) reshape();
   const forward = viewOf("forward");
   const shown = state.reverse ? viewOf("reversed") : forward;
   if (shown !== tree || next.now !== before.now) step = null;
