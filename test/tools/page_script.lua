@@ -4,6 +4,7 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
+local G = require("sysprof.base.grammar")
 local json = require("json_decode")
 local made = require("made_profile")
 local text = require("sysprof.base.text")
@@ -340,10 +341,27 @@ t.ok(found >= 3, "ranges with samples")
 t.equal(step_us, 20000, "a column")
 check_ranges(stream, { weight = "samples" }, "samples")
 check_ranges(stream .. made.stream(2, true), {}, "two sessions")
-local cells = limits.CELLS
+
+-- Few stacks for a long time.
+local function long_stream()
+  local long = B.new():context(7, 0):meta("clock", "cpu,offcpu"):meta("wall", "cpu,offcpu"):meta("pid", "7")
+  long:event(0, "ctimer", G.SPF_UNIT_US, 10000000):event(1, "switch-records", G.SPF_UNIT_NS, 0)
+  for fid = 1, 4 do long:lfunc(fid, fid, "@x", "f" .. fid) end
+  for id = 1, 8 do
+    long:stack(id, { F.cbound, F.lfunc(random(4)), id < 8 and F.lfunc(random(4)) or F.work(G.SPF_WORK_READY) })
+  end
+  for turn = 1, 400 do
+    local id = random(8)
+    long:context(6 + random(2), turn * 25000):sample(id, 0, 1, nil, random(9000), id < 6 and 0 or 1)
+  end
+  return long:finish()
+end
+
+local long, cells = long_stream(), limits.CELLS
 limits.CELLS = 100
-found, step_us = check_ranges(stream .. made.stream(2, true), {}, "long columns")
+found, step_us = check_ranges(long, {}, "long columns")
 t.ok(found >= 3 and step_us > 20000, "longer columns: " .. step_us)
+check_ranges(long .. long_stream(), {}, "long columns of two sessions")
 -- Without room for one column the page has none.
 limits.CELLS = 2
 t.equal(render(part_of(stream, nil, nil, {}, true), "flamegraph"):find('"columns"', 1, true), nil, "no room for columns")
