@@ -99,7 +99,7 @@ local function say_rates(say, profile, shown, paths)
   if #paths == 1 and headline.forked(profile) then say(headline.forked(profile)) end
   local share = selfreport.handler_share(profile)
   if share and share >= DEAR then
-    say(("warning: the profiler took %.0f%% of the CPU time; a lower --hz costs less"):format(share))
+    say(("the profiler took %.0f%% of the CPU time; a lower --hz costs less"):format(share))
   end
   local unplaced = headline.unplaced(profile)
   if unplaced then say("warning: ", unplaced) end
