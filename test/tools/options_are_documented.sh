@@ -71,7 +71,7 @@ of_help luajit-sysprof report | LC_ALL=C sort -u >reports
   of_help luajit-sysprof run
   manual "$SYSPROF_SOURCE/etc/man/luajit-sysprof.1" "LIVE PROGRAMS" | words
 } | LC_ALL=C sort -u >lives
-verbs=$("$SYSPROF_BUILD/bin/luajit-sysprof" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
+verbs=$("$SYSPROF_BUILD/bin/luajit-sysprof" --help | sed -n 's/^  \([a-z-]*\)  .*/\1/p')
 for verb in $verbs; do
   of_help luajit-sysprof "$verb" | LC_ALL=C sort -u >expected
   of_completion luajit-sysprof "_luajit_sysprof_$verb" >got
