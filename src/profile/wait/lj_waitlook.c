@@ -257,18 +257,6 @@ static int ready_since(Event *ev, uint64_t *ready_ns, uint64_t *runs)
   return 1;
 }
 
-/* Read the kernel's sum of the time that the thread was ready. */
-static void read_owed(Event *ev, uint64_t now_ns)
-{
-  WaitLook *wl = waitlook_of(ev);
-  uint64_t ready_ns, runs;
-  if (!ready_since(ev, &ready_ns, &runs)) wl->unread_ns += wl->wakes_ns;
-  wl->owed_ns += (int64_t)ready_ns;
-  wl->wakes = wl->preempted_ns = 0;
-  wl->wakes_ns = 0;
-  wl->sched_ns = now_ns;
-}
-
 /* Records that did not come: the kernel counts each run of the thread. At least so many, as those that
 ** are in the ring may all be of runs.
 */
@@ -277,6 +265,32 @@ static uint64_t runs_missing(const WaitLook *wl)
   uint64_t runs = wl->sched.runs - wl->first_runs;
   uint64_t seen = wl->ins + wl->missed + lj_waitring_pending(&wl->ring);
   return runs > seen ? runs - seen : 0;
+}
+
+static WakeReady all_known; /* Of all threads. Under the lock. */
+
+/* Count the ready time after the wake-ups since the last reading. */
+static void count_known(WaitLook *wl, uint64_t ready_ns)
+{
+  uint64_t n = (uint64_t)wl->wakes + runs_missing(wl);
+  int64_t ns = (int64_t)ready_ns - wl->preempted_ns;
+  if (ns < 0) ns = 0;
+  wl->known.ns += (uint64_t)ns;
+  wl->known.n += n;
+  all_known.ns += (uint64_t)ns;
+  all_known.n += n;
+}
+
+/* Read the kernel's sum of the time that the thread was ready. */
+static void read_owed(Event *ev, uint64_t now_ns)
+{
+  WaitLook *wl = waitlook_of(ev);
+  uint64_t ready_ns, runs;
+  if (ready_since(ev, &ready_ns, &runs)) count_known(wl, ready_ns);
+  else wl->unread += (uint64_t)wl->wakes;
+  wl->owed_ns += (int64_t)ready_ns;
+  wl->wakes = wl->preempted_ns = 0;
+  wl->sched_ns = now_ns;
 }
 
 /* Take up to so much time from the short waits: the thread was ready. */
@@ -319,15 +333,14 @@ static int sched_isdue(const WaitLook *wl, int is_long, uint64_t now_ns)
 /* Time that the thread was ready after its wake-ups, as far as it is known. The kernel has only the sum
 ** of these and of preemptions, and opening its file takes up to 60 us. So it is read after a long wait, else
 ** at times. What belongs to waits before goes to the short ones, which are not in the stream yet, and the rest
-** to the next ones. wakes, wakes_ns, preempted_ns: of the records that are about to be taken. is_long: a
-** wait among them is.
+** to the next ones. wakes, preempted_ns: of the records that are about to be taken. is_long: a wait among
+** them is.
 */
-static uint64_t ready_of_all(Event *ev, int64_t wakes, uint64_t wakes_ns,
-			     int64_t preempted_ns, int is_long, uint64_t now_ns)
+static uint64_t ready_of_all(Event *ev, int64_t wakes, int64_t preempted_ns, int is_long,
+			     uint64_t now_ns)
 {
   WaitLook *wl = waitlook_of(ev);
   wl->wakes += wakes;
-  wl->wakes_ns += wakes_ns;
   wl->preempted_ns += preempted_ns;
   wl->owed_ns -= preempted_ns;
   if (sched_isdue(wl, is_long, now_ns)) {
@@ -426,7 +439,7 @@ static void take_switches(Event *ev, const WaitSwitch *list, int n, uint64_t now
   WaitLook *wl = waitlook_of(ev);
   static uint64_t len[WAITRING_RECORDS]; /* Of waits. */
   uint64_t from_ns = wl->is_preempted ? wl->begun_ns : wl->told_ns;
-  uint64_t each_ns, wakes_ns = 0, threshold = waitevent_threshold(&ev->spec);
+  uint64_t each_ns, threshold = waitevent_threshold(&ev->spec);
   int64_t preempted_ns = 0;
   int is_off = wl->is_off, preempted = wl->is_preempted, is_long, wakes = 0, i;
   is_long = is_off && n && list[0].is_in && switch_ns(wl, list) >= wl->begun_ns + threshold;
@@ -436,7 +449,6 @@ static void take_switches(Event *ev, const WaitSwitch *list, int n, uint64_t now
       preempted_ns += (int64_t)(ns - from_ns);
     } else if (list[i].is_in && is_off && ns > from_ns) {
       is_long |= (ns - from_ns >= threshold);
-      wakes_ns += ns - from_ns;
       len[wakes++] = ns - from_ns;
     }
     wl->ins += list[i].is_in;
@@ -446,7 +458,7 @@ static void take_switches(Event *ev, const WaitSwitch *list, int n, uint64_t now
     note_run(wl, &list[i]);
   }
   each_ns = share_of_each(len, wakes,
-			  ready_of_all(ev, wakes, wakes_ns, preempted_ns, is_long, now_ns));
+			  ready_of_all(ev, wakes, preempted_ns, is_long, now_ns));
   for (i = 0; i < n; i++) {
     uint64_t ns = switch_ns(wl, &list[i]);
     if (!list[i].is_in) wait_begin(wl, ns, list[i].preempt);
@@ -733,6 +745,21 @@ static void lose_end(Event *ev)
   wl->looked_ns = wl->gone_ns;
 }
 
+/* The kernel forgets how long a thread was ready when it ends. After its last wake-ups that was as long as
+** after those before on average.
+*/
+static void guess_ready(WaitLook *wl, uint64_t now_ns)
+{
+  const WakeReady *known = wl->known.n ? &wl->known : &all_known;
+  uint64_t ns = known->n
+		  ? (uint64_t)((double)known->ns / (double)known->n * (double)wl->unread)
+		  : 0;
+  wl->unread = 0;
+  if (ns <= (now_ns - wl->since_ns) / VAGUE_PART) return;
+  take_from_short(wl, (int64_t)ns);
+  relaxed_set(&wl->vague_ready_ns, ns);
+}
+
 /* A wait that goes on, and has no stack yet, gets none: the caller may be the thread that runs the
 ** VM, and a signal handler may interrupt it.
 */
@@ -743,10 +770,9 @@ void lj_waitlook_sync(Event *ev)
   wl->sched_ns = 0; /* Read it now. */
   now_ns = take_news(ev);
   if (wl->wakes || wl->preempted_ns) read_owed(ev, now_ns);
-  if (wl->unread_ns > (now_ns - wl->since_ns) / VAGUE_PART)
-    relaxed_set(&wl->vague_ready_ns, wl->unread_ns);
   if (wl->ring.map) take_from_short(wl, wl->owed_ns);
   if (wl->ring.map) give_back(ev);
+  if (wl->unread) guess_ready(wl, now_ns);
   to_ns = wl->gone_ns ? wl->looked_ns : now_ns;
   if (!wl->is_off && wl->end_ns && !wl->gone_ns) {
     take_runs(ev, 0, 0, wl->cpu_ns, now_ns); /* It may have begun a wait since then. */

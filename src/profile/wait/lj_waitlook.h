@@ -32,6 +32,11 @@ typedef struct WaitSum {
   uint64_t ns, n;
 } WaitSum;
 
+/* Time that threads were ready after wake-ups, and how many. */
+typedef struct WakeReady {
+  uint64_t ns, n;
+} WakeReady;
+
 /* Part of an event that belongs to the source. */
 typedef struct WaitLook {
   WaitRing ring; /* Without one, durations come from the figures of looks. */
@@ -63,13 +68,13 @@ typedef struct WaitLook {
   uint64_t gone_ns;  /* A look found that the thread had ended, without records; or 0. */
   uint64_t vague_ns; /* It may have ended so long before; 0: little of its life. */
   /* Time that the thread was ready after wake-ups, see ready_of_all. */
-  uint64_t sched_ns;    /* When sched was read. */
-  int64_t wakes;        /* Since then. */
-  uint64_t wakes_ns;    /* Waits since then. */
-  int64_t preempted_ns; /* Since then. */
-  int64_t owed_ns;      /* What no wait has been reduced by yet. Without records, too. */
-  uint64_t unread_ns;   /* Waits whose ready time the kernel has not told before the end. */
-  uint64_t vague_ready_ns; /* The same; 0: little of its life. */
+  uint64_t sched_ns;       /* When sched was read. */
+  int64_t wakes;           /* Since then. */
+  int64_t preempted_ns;    /* Since then. */
+  int64_t owed_ns;         /* What no wait has been reduced by yet. Without records, too. */
+  WakeReady known;         /* Up to the last reading. */
+  uint64_t unread;         /* Wake-ups that the kernel has not told before the end. */
+  uint64_t vague_ready_ns; /* Ready time after these, about; 0: little of its life. */
   /* Without records, see take_runs. */
   WaitLeft left;       /* At the last look that found a switch. */
   int64_t ended_waits; /* Less those that have been counted. */
