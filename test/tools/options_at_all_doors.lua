@@ -72,7 +72,7 @@ local function by_socket(row, text)
 end
 
 local function by_command(door)
-  local specs = require("sysprof.cli." .. (door == "TOP" and "livetop" or door:lower())).specs
+  local specs = require("sysprof.verbs." .. (door == "TOP" and "livetop" or door:lower())).specs
   return function(row, text)
     local name = "--" .. row.name:gsub("_", "-")
     local values, message = options.parse(specs, { row.kind == "FLAG" and name or name .. "=" .. text })

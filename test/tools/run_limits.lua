@@ -134,10 +134,11 @@ err = select(3, t.shell("ulimit -f 1; " .. RUN .. "-o small.bin small.lua"))
 t.contains(err, "luajit-sysprof: no temporary file in .: File too large; TMPDIR names another folder\n" ..
 	   "luajit-sysprof: small.bin is still the profile of an earlier run\n", "a limit of size: the command")
 
+local EXPECTED = { duration = "a number of seconds, or a time such as ", delay = "a number of seconds, or a time such as ",
+		   ["max-size"] = "a number of bytes, or a size such as " }
 for option, value in pairs { duration = "x", delay = "-1", ["max-size"] = "1K" } do
   local got, _, message = t.shell(RUN .. ("--%s=%s window.lua"):format(option, value))
   t.equal(got, 2, option .. ": status")
-  t.contains(message, ("option '--%s': expected a %s such as "):format(option, option == "max-size" and "size" or "time"),
-	     option .. ": refused")
+  t.contains(message, ("option '--%s': expected %s"):format(option, EXPECTED[option]), option .. ": refused")
 end
 t.finish()

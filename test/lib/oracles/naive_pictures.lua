@@ -79,17 +79,28 @@ end
 
 local RECT = '<rect x="([%d.]+)" y="(%d+)" width="([%d.]+)" height="16" fill="([^"]*)"/>'
 
--- Returns the boxes of a picture: { name, title, x, width, depth, fill, right }. right is a second rectangle, or nil:
--- { x, width, fill, is_beside }.
+-- Is this the colour of a thread that could have run?
+local function is_ready(fill) return math.abs((tonumber(fill:match("^hsl%((%d+),")) or 999) - 48) <= 8 end
+
+-- Returns the boxes of a picture: { name, title, x, width, depth, fill, right }. right is what stands on a box, or nil:
+-- { x, width, fill, is_beside }. A time off CPU may have two rectangles, which count as one.
 local function boxes_of(svg)
   local list, bottom = {}, nil
   for title, x, y, width, fill, rest in svg:gmatch("<g><title>(.-)</title>" .. RECT .. "(.-)</g>") do
     title, bottom = unescape(title), bottom or tonumber(y)
     local box = { name = title:match("^(.*) %([^()]*%)$"), title = title, x = tonumber(x), width = tonumber(width),
 		  depth = (bottom - y) / ROW, fill = fill }
-    local x2, y2, width2, fill2 = rest:match("^" .. RECT)
-    if x2 then
-      box.right = { x = tonumber(x2), width = tonumber(width2), fill = fill2, is_beside = y2 == y }
+    for x2, y2, width2, fill2 in rest:gmatch(RECT) do
+      local right = box.right
+      if is_ready(fill) then
+	box.width = box.width + width2
+      elseif right then
+	right.is_beside = right.is_beside and is_ready(right.fill) and y2 == y and
+			  math.abs(right.x + right.width - x2) < RIGHT
+	right.width, right.fill = right.width + width2, fill2
+      else
+	box.right = { x = tonumber(x2), width = tonumber(width2), fill = fill2, is_beside = y2 == y }
+      end
     end
     list[#list + 1] = box
   end
@@ -129,7 +140,7 @@ local function has_hue(fill, hue) return math.abs((tonumber(fill:match("^hsl%((%
 local function is_on(fill) return has_hue(fill, 18) end
 local function is_compiled(fill) return has_hue(fill, 206) and fill:find(",72%,", 1, true) ~= nil end
 local function is_interpreted(fill) return has_hue(fill, 96) and fill:find(",48%,", 1, true) ~= nil end
-local function is_off(fill) return has_hue(fill, 212) end
+local function is_off(fill) return has_hue(fill, 212) or is_ready(fill) end
 local function is_gone(fill) return fill == "url(#gone)" end
 local function is_change(fill) return has_hue(fill, 4) or has_hue(fill, 214) end
 
