@@ -362,6 +362,12 @@ limits.CELLS = 100
 found, step_us = check_ranges(long, {}, "long columns")
 t.ok(found >= 3 and step_us > 20000, "longer columns: " .. step_us)
 check_ranges(long .. long_stream(), {}, "long columns of two sessions")
+limits.CELLS = cells
+local values = limits.COLUMN_VALUES
+limits.COLUMN_VALUES = 100
+found, step_us = check_ranges(long .. long_stream(), {}, "few values")
+t.ok(found >= 3 and step_us > 20000, "longer columns in the page: " .. step_us)
+limits.COLUMN_VALUES = values
 -- Without room for one column the page has none.
 limits.CELLS = 2
 t.equal(render(part_of(stream, nil, nil, {}, true), "flamegraph"):find('"columns"', 1, true), nil, "no room for columns")

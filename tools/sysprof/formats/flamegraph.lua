@@ -77,7 +77,7 @@ end
 
 -- Whether the page can show a part of the time.
 local function has_columns(view)
-  return view:has_states() and view.profile.columns ~= nil and view.profile.columns.cells ~= nil
+  return view:has_states() and view.profile.columns ~= nil and view.profile.columns.n > 0
 end
 
 -- Writes depth, name and self value of each node, and its other value if there is one; parents
@@ -114,9 +114,10 @@ local function write_columns(view, write, calls, node_of, at)
     local node = node_of[slot]
     if node ~= 0 then node_of[slot] = 2 * at[node] + (view:is_off(slot) and 1 or 0) end
   end
-  write((',\n"columns":{"step":%.0f,"count":%.0f,"texts":[\n'):format(its.step_us,
-    math.floor(view.profile.end_time / its.step_us) + 1))
-  columns.write(view, write, node_of, 2 * calls.count + 1)
+  columns.write(view, write, node_of, 2 * calls.count + 1, function(many)
+    write((',\n"columns":{"step":%.0f,"count":%.0f,"texts":[\n'):format(many * its.step_us,
+      math.floor(view.profile.end_time / (many * its.step_us)) + 1))
+  end)
   write("]}")
 end
 
@@ -187,9 +188,8 @@ function flamegraph.render(view, write)
     end,
     ranges = function()
       if not has_columns(view) then return end
-      write(('<span>drag over the threads: this time alone, in columns of %.0f ms</span>\n' ..
-	     "<span><kbd>,</kbd> <kbd>.</kbd> move it</span> <span><kbd>-</kbd> <kbd>+</kbd> halve or double it</span>\n")
-	:format(view.profile.columns.step_us / 1000))
+      write('<span>drag over the threads: this time alone, in columns of <b id="column"></b></span>\n' ..
+	    "<span><kbd>,</kbd> <kbd>.</kbd> move it</span> <span><kbd>-</kbd> <kbd>+</kbd> halve or double it</span>\n")
     end,
     data = function() write_data(view, write) end,
   }

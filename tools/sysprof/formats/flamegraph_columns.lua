@@ -8,6 +8,8 @@
 ----------------------------------------------------------------------------
 
 local array = require("sysprof.base.array")
+local countsort = require("sysprof.base.countsort")
+local limits = require("sysprof.base.limits")
 
 local numbers = array.kind("int32_t")
 
@@ -37,21 +39,6 @@ local function writer(write)
   end, flush
 end
 
--- Returns the items of list[0..n-1] by rising key(item), at most most; equal ones in their order.
-local function sorted(list, n, most, key)
-  local starts, out = array.zeros(numbers, most + 2), array.resize(numbers, nil, n + 1)
-  for i = 0, n - 1 do
-    local at = key(list[i]) + 1
-    starts[at] = starts[at] + 1
-  end
-  for at = 1, most do starts[at] = starts[at] + starts[at - 1] end
-  for i = 0, n - 1 do
-    local at = key(list[i])
-    out[starts[at]], starts[at] = list[i], starts[at] + 1
-  end
-  return out
-end
-
 -- Writes the cells list[first..last] of one node, in order of their columns. A value is what the rounded sum
 -- grows by, so the values of all columns add up to it.
 local function write_list(put, list, first, last, column_of, value_of)
@@ -71,26 +58,36 @@ local function write_list(put, list, first, last, column_of, value_of)
   for i = 1, n do put(pairs_of[i]) end
 end
 
+-- Returns how many values lists in order of their numbers and columns have, if a column is so many of the profile.
+local function count(list, n, list_of, column_of, many)
+  local values, number, column = 0, -1, -1
+  for i = 0, n - 1 do
+    local its, at = list_of(list[i]), math.floor(column_of(list[i]) / many)
+    if its ~= number or at ~= column then values, number, column = values + 1, its, at end
+  end
+  return values
+end
+
 -- Writes the cells of a view's profile as a list of texts. number_of: by slot the number of its list, 0 if it is not
--- shown. most: the largest one.
-function columns.write(view, write, number_of, most)
+-- shown. most: the largest one. begin(many) is called first: a column is so many of the profile.
+function columns.write(view, write, number_of, most, begin)
   local slots, its = view.profile.slots, view.profile.columns
-  local cells, members = its.cells, view.event.members
-  local list, n, last = array.resize(numbers, nil, cells.count + 1), 0, 0
-  for i = 1, cells.count do
-    if number_of[cells.list[i].a] ~= 0 then
-      list[n], n = i, n + 1
-      last = math.max(last, cells.list[i].b)
-    end
+  local cells, members = its.list, view.event.members
+  local list, n, many = array.resize(numbers, nil, its.n + 1), 0, 1
+  for i = 0, its.n - 1 do
+    if number_of[cells[i].slot] ~= 0 then list[n], n = i, n + 1 end
   end
-  local function column_of(i) return cells.list[i].b end
-  local function list_of(i) return number_of[cells.list[i].a] end
+  local function its_column(i) return cells[i].column end
+  local function list_of(i) return number_of[cells[i].slot] end
   local function value_of(i)
-    local cell = cells.list[i]
+    local cell = cells[i]
     if view.weight == "samples" then return cell.samples end
-    return cell.weight * members[slots:event(cell.a)]
+    return cell.weight * members[slots:event(cell.slot)]
   end
-  list = sorted(sorted(list, n, last, column_of), n, most, list_of)
+  list = countsort(countsort(list, n, its.last, its_column), n, most, list_of)
+  while count(list, n, list_of, its_column, many) > limits.COLUMN_VALUES and many <= its.last do many = many * 2 end
+  local function column_of(i) return math.floor(cells[i].column / many) end
+  begin(many)
   local put, flush = writer(write)
   local first, before = 0, 0
   for i = 0, n - 1 do

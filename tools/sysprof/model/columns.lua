@@ -1,80 +1,115 @@
 ----------------------------------------------------------------------------
 -- Columns of time: the samples of each slot by column, for a page that shows a part of the time.
 --
--- Of sums of real time only. A cell has the samples of a slot in a column. With more cells than limits.CELLS,
--- the columns get twice as long. A cell takes 32 bytes, and the index that finds it 8 to 16.
+-- Of sums of real time only. A cell, 24 bytes, has samples of a slot in a column. Where there are more than
+-- limits.CELLS, those of a slot and column become one, and columns get twice as long until half of them are free.
 ----------------------------------------------------------------------------
 
 local array = require("sysprof.base.array")
+local countsort = require("sysprof.base.countsort")
 local events = require("sysprof.model.events")
 local limits = require("sysprof.base.limits")
-local pairmap = require("sysprof.base.pairmap")
 
-local CELL = pairmap.kind [[
-  double a;		/* Number of the slot. */
-  int32_t b;		/* And of the column, from 0. */
-  double samples, weight;
-]]
+local cells = array.kind("struct { double weight; int32_t slot, column, samples; }")
 
 local COLUMN_US = 20000	-- Length of a column at first.
 local COLUMNS = 2^20	-- More are made longer.
+local FIRST = 1024	-- Cells that there is room for at first.
 
 local columns = {}
 local methods = {}
 local mt = { __index = methods }
 
-local function count(cells, slot, column, samples, weight)
-  local i = cells:put(slot, column)	-- It may move the list.
-  local cell = cells.list[i]
-  cell.samples, cell.weight = cell.samples + samples, cell.weight + weight
+-- Makes cells of the same slot and column one. They are in order.
+local function unite(self)
+  local list, last = self.list, 0
+  for i = 1, self.n - 1 do
+    local cell, into = list[i], list[last]
+    if cell.slot == into.slot and cell.column == into.column then
+      into.weight, into.samples = into.weight + cell.weight, into.samples + cell.samples
+    else
+      last = last + 1
+      into = list[last]
+      into.weight, into.slot, into.column, into.samples = cell.weight, cell.slot, cell.column, cell.samples
+    end
+  end
+  self.n = math.min(self.n, last + 1)
 end
 
--- Makes the columns twice as long. If one column alone has too many cells, no part of the time can be shown.
+-- Makes the columns twice as long.
 local function widen(self)
-  local old, cells, last = self.cells, pairmap.new(CELL), 0
-  for i = 1, old.count do
-    local cell = old.list[i]
-    local column = math.floor(cell.b / 2)
-    count(cells, cell.a, column, cell.samples, cell.weight)
-    last = math.max(last, column)
-  end
-  array.free(old.list)
-  array.free(old.index)
-  local is_full = last == 0 and cells.count > limits.CELLS
-  self.cells, self.step_us = not is_full and cells or nil, 2 * self.step_us
+  for i = 0, self.n - 1 do self.list[i].column = math.floor(self.list[i].column / 2) end
+  self.step_us, self.last = self.step_us * 2, math.floor(self.last / 2)
 end
 
--- Counts samples in the column of a time.
+local function order(self)
+  local list, slot = self.list, 0
+  for i = 0, self.n - 1 do slot = math.max(slot, list[i].slot) end
+  local by_column = countsort(nil, self.n, self.last, function(i) return list[i].column end)
+  local by_slot = countsort(by_column, self.n, slot, function(i) return list[i].slot end)
+  local sorted = array.resize(cells, nil, self.cap)
+  for i = 0, self.n - 1 do
+    local from, to = list[by_slot[i]], sorted[i]
+    to.weight, to.slot, to.column, to.samples = from.weight, from.slot, from.column, from.samples
+  end
+  array.free(by_column)
+  array.free(by_slot)
+  array.free(list)
+  self.list = sorted
+end
+
+-- Makes room for more cells. If one column alone has too many, no part of the time can be shown.
+local function make_room(self)
+  if self.n < limits.CELLS then
+    self.cap = math.min(math.max(FIRST, self.cap * 2), limits.CELLS)
+    self.list = array.resize(cells, self.list, self.cap)
+    return
+  end
+  order(self)
+  unite(self)
+  while self.n > limits.CELLS / 2 and self.last > 0 do
+    widen(self)
+    unite(self)
+  end
+  if self.n > limits.CELLS / 2 then self.is_full, self.list, self.n = true, nil, 0 end
+end
+
+-- Adds samples of a slot at a time.
 local function add(self, slot, now, samples, weight)
-  while self.cells and (now >= COLUMNS * self.step_us or self.cells.count > limits.CELLS) do widen(self) end
-  if self.cells then count(self.cells, slot, math.floor(now / self.step_us), samples, weight) end
+  while now >= COLUMNS * self.step_us do widen(self) end
+  if self.n == self.cap then make_room(self) end
+  if self.is_full then return end
+  local cell, column = self.list[self.n], math.floor(now / self.step_us)
+  cell.weight, cell.slot, cell.column, cell.samples = weight, slot, column, samples
+  self.n, self.last = self.n + 1, math.max(self.last, column)
 end
 
--- Adds the cells of another profile. slot_of: a slot here by one there, 0 if it is left out.
+-- Adds the cells of another profile, which loses them. slot_of: a slot here by one there, 0 if it is left out.
 function methods:merge(other, slot_of)
-  if not other.cells then self.cells = nil end
-  while self.cells and self.step_us < other.step_us do widen(self) end
-  if not self.cells then return end
-  for i = 1, other.cells.count do
-    local cell = other.cells.list[i]
-    local slot = slot_of[cell.a]
-    if slot ~= 0 then add(self, slot, cell.b * other.step_us, cell.samples, cell.weight) end
+  self.is_full = self.is_full or other.is_full
+  if self.is_full then return end
+  while self.step_us < other.step_us do widen(self) end
+  for i = 0, other.n - 1 do
+    local cell = other.list[i]
+    local slot = slot_of[cell.slot]
+    if slot ~= 0 and not self.is_full then
+      add(self, slot, cell.column * other.step_us, cell.samples, cell.weight)
+    end
   end
-  array.free(other.cells.list)
-  array.free(other.cells.index)
-  other.cells = nil
+  if other.list then array.free(other.list) end
+  other.list, other.n, other.cap = nil, 0, 0
 end
 
--- Makes a profile count its samples by columns, by its options, see sysprof.model.profile. profile.columns has step_us,
--- the length of a column, and cells, nil where they have no room.
+-- Makes a profile count its samples by columns, by its options, see sysprof.model.profile. profile.columns has n cells
+-- in list[0..n-1], the number of the last column, from 0, and step_us, the length of one; is_full: there is no room.
 function columns.attach(profile, options)
   if not options.activity then return end
   local add_slot, is_part = profile.add, {}
-  local own = setmetatable({ step_us = COLUMN_US, cells = pairmap.new(CELL) }, mt)
+  local own = setmetatable({ step_us = COLUMN_US, list = nil, n = 0, cap = 0, last = 0, is_full = false }, mt)
   profile.columns = own
   profile.add = function(now, weight, state, lua, host, event)
     local ok, slot = add_slot(now, weight, state, lua, host, event)
-    if slot and own.cells and profile.session.meta.wall then
+    if slot and not own.is_full and profile.session.meta.wall then
       local its = profile.slots:event(slot)
       if is_part[its] == nil then is_part[its] = events.is_part(its) end
       if is_part[its] then add(own, slot, now, 1, weight) end

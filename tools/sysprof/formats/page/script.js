@@ -20,7 +20,10 @@ const fill = data.columns ? columns.parse(data.columns.texts) : null;
 const title = document.title;
 $("data").remove();
 data.nodes = null;
-if (fill) data.columns.texts = null;
+if (fill) {
+  data.columns.texts = null;
+  $("column").textContent = data.columns.step / 1e6 + " s";
+}
 
 // {{values}}
 
