@@ -128,6 +128,7 @@ limits.ROWS = {
   { "LIVE_FRAMES", 2^25, "frames", "a pass over the stacks of these",
     "%.0f sample%s left out: the stacks have more than {} frames; record and report show more" },
   { "LIVE_NODES", 2^20, "nodes", "a tree of these", "(the same sentence)" },
+  { "LIVE_CELLS", 2^21, "", "stacks by columns of time of these, for a page of `wall`", "(the columns get longer)" },
   { "DUMP_STACKS", 16 * MIB, "bytes", "names and paths in the stacks of a process that dump shows",
     "the stacks of its threads have more than {} bytes, the others are left out" },
   { "RECORDING_BYTES", 16 * GIB, "bytes", "a recording of record", TOO_LONG },

@@ -188,7 +188,7 @@ function flamegraph.render(view, write)
     end,
     ranges = function()
       if not has_columns(view) then return end
-      write('<span>drag over the threads: this time alone, in columns of <b id="column"></b></span>\n' ..
+      write('<span>drag over the threads: this time alone, in columns of <span id="column"></span></span>\n' ..
 	    "<span><kbd>,</kbd> <kbd>.</kbd> move it</span> <span><kbd>-</kbd> <kbd>+</kbd> halve or double it</span>\n")
     end,
     data = function() write_data(view, write) end,

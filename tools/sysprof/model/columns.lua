@@ -2,7 +2,8 @@
 -- Columns of time: the samples of each slot by column, for a page that shows a part of the time.
 --
 -- Of sums of real time only. A cell, 24 bytes, has samples of a slot in a column. Where there are more than
--- limits.CELLS, those of a slot and column become one, and columns get twice as long until half of them are free.
+-- limits.CELLS, or LIVE_CELLS, those of a slot and column become one, and columns get twice as long until half of the
+-- cells are free.
 ----------------------------------------------------------------------------
 
 local array = require("sysprof.base.array")
@@ -60,18 +61,18 @@ end
 
 -- Makes room for more cells. If one column alone has too many, no part of the time can be shown.
 local function make_room(self)
-  if self.n < limits.CELLS then
-    self.cap = math.min(math.max(FIRST, self.cap * 2), limits.CELLS)
+  if self.n < self.most then
+    self.cap = math.min(math.max(FIRST, self.cap * 2), self.most)
     self.list = array.resize(cells, self.list, self.cap)
     return
   end
   order(self)
   unite(self)
-  while self.n > limits.CELLS / 2 and self.last > 0 do
+  while self.n > self.most / 2 and self.last > 0 do
     widen(self)
     unite(self)
   end
-  if self.n > limits.CELLS / 2 then self.is_full, self.list, self.n = true, nil, 0 end
+  if self.n > self.most / 2 then self.is_full, self.list, self.n = true, nil, 0 end
 end
 
 -- Adds samples of a slot at a time.
@@ -105,7 +106,8 @@ end
 function columns.attach(profile, options)
   if not options.activity then return end
   local add_slot, is_part = profile.add, {}
-  local own = setmetatable({ step_us = COLUMN_US, list = nil, n = 0, cap = 0, last = 0, is_full = false }, mt)
+  local own = setmetatable({ step_us = COLUMN_US, list = nil, n = 0, cap = 0, last = 0, is_full = false,
+			     most = profile.room.is_live and limits.LIVE_CELLS or limits.CELLS }, mt)
   profile.columns = own
   profile.add = function(now, weight, state, lua, host, event)
     local ok, slot = add_slot(now, weight, state, lua, host, event)

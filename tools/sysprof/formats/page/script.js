@@ -22,7 +22,8 @@ $("data").remove();
 data.nodes = null;
 if (fill) {
   data.columns.texts = null;
-  $("column").textContent = data.columns.step / 1e6 + " s";
+  const ms = data.columns.step / 1000;
+  $("column").textContent = ms < 1000 ? ms + " ms" : ms / 1000 + " s";
 }
 
 // {{values}}
