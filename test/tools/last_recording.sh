@@ -1,5 +1,6 @@
 # Verbs that read take the last recording that was started in the folder, wherever it is, with the
 # profiles of its children; a newer sysprof.bin of another origin comes first.
+# BASE: none, files and folders of the command
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/helpers/check.sh"
