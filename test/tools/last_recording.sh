@@ -56,7 +56,7 @@ reads sysprof.bin
 "$tool" report >out 2>err || fail "--fork: status $?: $(cat err)"
 grep -q 'in_child' out || fail "--fork: the report lacks the child's function"
 "$tool" run --fork -o later.bin forks.lua 1 2>/dev/null || fail "run --fork: status $?"
-for _ in $(seq 100); do
+for _ in $(seq 600); do
   sleep 0.1
   "$tool" report >out 2>err && grep -q 'in_child' out && break
 done

@@ -9,6 +9,7 @@ local command = require("sysprof.cli.command")
 local endings = require("sysprof.formats.endings")
 local files = require("sysprof.base.files")
 local lastrun = require("sysprof.verbs.lastrun")
+local launch = require("sysprof.verbs.launch")
 local merge_files = require("sysprof.read.mergefiles")
 local outfile = require("sysprof.formats.outfile")
 local reader = require("sysprof.read.reader")
@@ -46,10 +47,19 @@ local function add_last(this, rest)
   local default, paths = files.stat(runspecs.OUTPUT), lastrun.paths()
   local st = paths[1] and files.stat(paths[1])
   if not st or st.kind ~= "file" or default and default.mtime > st.mtime then return end
-  if #paths == 1 and files.is_same(paths[1], runspecs.OUTPUT) then return end
+  local known = {}
   for _, path in ipairs(paths) do
     local of_path = files.stat(path)
+    known[path] = true
     if of_path and of_path.kind == "file" then rest[#rest + 1] = path end
+  end
+  for _, path in ipairs(launch.profiles_of_children(paths[1])) do	-- Of children that began after the note.
+    local of_path = not known[path] and files.stat(path)
+    if of_path and of_path.mtime >= st.mtime and reader.is_profile(path) then rest[#rest + 1] = path end
+  end
+  if #rest == 1 and files.is_same(rest[1], runspecs.OUTPUT) then
+    rest[1] = nil
+    return
   end
   this.say("the last recording from this folder: ", table.concat(rest, " "))
 end
