@@ -4,6 +4,9 @@
 ** called it, with the number and the time that the program has measured.
 */
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include <pthread.h>
 
 #include "wait_checks.h"

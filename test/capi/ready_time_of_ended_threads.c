@@ -50,20 +50,6 @@ static void *burner_of(void *arg)
   return arg;
 }
 
-/* Largest number behind the sentence. */
-static double vague_ns(const Sink *sink)
-{
-  const uint8_t *at = sink->bytes, *end = at + sink->len;
-  double most = 0;
-  while ((at = memmem(at, (size_t)(end - at), VAGUE, strlen(VAGUE))) != NULL) {
-    char digits[16] = "";
-    at += strlen(VAGUE);
-    memcpy(digits, at, (size_t)(end - at) < 15 ? (size_t)(end - at) : 15);
-    most = fmax(most, atof(digits) * 1e6);
-  }
-  return most;
-}
-
 int main(void)
 {
   lua_State *L = session_vm();
@@ -93,7 +79,7 @@ int main(void)
   CHECK_EQ(session_parse(sink.bytes, sink.len, "--format=top", &text), 0);
   has_records = strstr(text, "switch-records") != NULL;
   free(text);
-  vague = vague_ns(&sink);
+  vague = said_ns(&sink, VAGUE);
   printf("runnable times are exact to %.1f ms\n", vague / 1e6);
   for (i = 0; has_records && i < NAPPERS; i++) {
     char option[64];

@@ -4,6 +4,9 @@
 ** calls. wall ends one only if a tick of CPU time comes on the way into it. offcpu ends none.
 */
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include <poll.h>
 
 #include "wait_checks.h"

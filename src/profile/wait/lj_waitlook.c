@@ -392,6 +392,13 @@ static void settle(Event *ev, uint64_t n)
   sum_add(wl, &wl->lost, off_ns - ready_ns, 0);
 }
 
+/* Note how vague the end of a thread is: after a look that saw it alive, before one that found it gone. */
+static void note_end(WaitLook *wl, uint64_t alive_ns, uint64_t gone_ns)
+{
+  if (gone_ns - alive_ns > (gone_ns - wl->since_ns) / VAGUE_PART)
+    relaxed_set(&wl->vague_ns, gone_ns - alive_ns);
+}
+
 /* Did the kernel drop the record of a sleep that goes on? It counts runs only, so none is missing. */
 static int sleeps_unseen(Event *ev)
 {
@@ -418,6 +425,7 @@ static void find_loss(Event *ev, int is_told, uint64_t now_ns)
     wl->is_settled = 1;
   }
   settle(ev, missing);
+  if (thread_ns(ev->tid) == 0) note_end(wl, wl->looked_ns, wl->settled_ns);
   if (!wl->is_off && sleeps_now(ev)) wait_begin(wl, wl->settled_ns, 0);
 }
 
@@ -738,8 +746,7 @@ static void lose_end(Event *ev)
     if (cpu_ns < alive_ns - wl->looked_ns) ns = alive_ns - wl->looked_ns - cpu_ns;
   }
   if (wl->is_off) ns += (wl->gone_ns - alive_ns) / 2;
-  if (wl->gone_ns - alive_ns > (wl->gone_ns - wl->since_ns) / VAGUE_PART)
-    relaxed_set(&wl->vague_ns, wl->gone_ns - alive_ns);
+  note_end(wl, alive_ns, wl->gone_ns);
   sum_add(wl, &wl->lost, ns, 0);
   wl->is_off = 0;
   wl->looked_ns = wl->gone_ns;

@@ -76,10 +76,25 @@ static void limit_looks(const Event *ev, const char *why, char *text)
 	     ". offcpu: the end of a thread is exact to %.0f ms", (double)vague_ns / 1e6);
 }
 
+/* Waits with records, of threads that have ended. */
+static void limit_ends(const Event *ev, char *text)
+{
+  const WaitLook *wl = waitlook_of(ev);
+  uint64_t end_ns = relaxed_get(&wl->vague_ns), ready_ns = relaxed_get(&wl->vague_ready_ns);
+  int n = 0;
+  if (end_ns)
+    n = snprintf(text, EVENT_TEXT_MAX, "offcpu: the end of a thread is exact to %.0f ms%s",
+		 (double)end_ns / 1e6, ready_ns ? ". " : "");
+  if (ready_ns && n < EVENT_TEXT_MAX)
+    snprintf(
+      text + n, (size_t)(EVENT_TEXT_MAX - n),
+      "offcpu: the time that a thread was runnable before its end is exact to %.0f ms",
+      (double)ready_ns / 1e6);
+}
+
 static void wait_limit(const Event *ev, char *text)
 {
   const WaitLook *wl = waitlook_of(ev);
-  uint64_t vague_ready_ns = relaxed_get(&wl->vague_ready_ns);
   int hidden = relaxed_get(&wl->hidden);
   char why[EVENT_TEXT_MAX];
   text[0] = '\0';
@@ -100,11 +115,8 @@ static void wait_limit(const Event *ev, char *text)
   else if (wl->ring_err) {
     snprintf(why, sizeof(why), "perf_event_open failed: %s", strerror(wl->ring_err));
     limit_looks(ev, why, text);
-  } else if (vague_ready_ns) {
-    snprintf(
-      text, EVENT_TEXT_MAX,
-      "offcpu: the time that a thread was runnable before its end is exact to %.0f ms",
-      (double)vague_ready_ns / 1e6);
+  } else {
+    limit_ends(ev, text);
   }
 }
 

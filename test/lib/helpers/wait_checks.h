@@ -49,6 +49,21 @@ static inline double folded_sum(const char *folded, const char *a, const char *b
   return sum;
 }
 
+/* Largest number of milliseconds behind a sentence of a profile, in nanoseconds; 0 without the sentence. */
+static inline double said_ns(const Sink *sink, const char *sentence)
+{
+  const uint8_t *at = sink->bytes, *end = at + sink->len;
+  size_t len = strlen(sentence);
+  double most = 0;
+  while ((at = memmem(at, (size_t)(end - at), sentence, len)) != NULL) {
+    char digits[16] = "";
+    at += len;
+    memcpy(digits, at, (size_t)(end - at) < 15 ? (size_t)(end - at) : 15);
+    if (atof(digits) * 1e6 > most) most = atof(digits) * 1e6;
+  }
+  return most;
+}
+
 /* Run a test in a child, which returns check_status() or NO_FILTER. Returns whether it failed. */
 static inline int child_fails(const char *what, int (*test)(const void *), const void *arg)
 {
