@@ -2,6 +2,9 @@
 ** stands in a sum that is taken later. The report does not blame the limit of 2 %.
 */
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "hand_ticks.h"
 #include "profile/coroutine/lj_cowait.h"
 #include "wait_checks.h"
