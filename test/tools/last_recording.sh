@@ -70,4 +70,27 @@ env -u HOME -u XDG_STATE_HOME "$tool" run app.lua 2>/dev/null || fail "no home: 
 env -u HOME -u XDG_STATE_HOME "$tool" report >out 2>err || fail "no home: status $?: $(cat err)"
 echo 'nonsense' >"$top/state/luajit-sysprof/last"
 reads sysprof.bin
+
+# A file or a folder of the state that others could have made neither blocks nor leads.
+last=$top/state/luajit-sysprof/last
+planted=$(printf '%s\t%s' "$PWD" "$PWD/forked.bin")
+rm "$last"
+mkfifo "$last"
+timeout 20 "$tool" report >out 2>err || fail "a FIFO: status $?: $(cat err)"
+rm "$last"
+echo "$planted" >"$top/planted"
+ln -s "$top/planted" "$last"
+reads sysprof.bin
+rm "$last"
+echo "$planted" >"$last"
+touch forked.bin
+reads forked.bin
+chmod o+w "$top/state/luajit-sysprof"
+reads sysprof.bin
+"$tool" run -o "$top/other/y.bin" app.lua 2>/dev/null || fail "a folder that others may write: status $?"
+[ "$(cat "$last")" = "$planted" ] || fail "a folder that others may write: the file has changed"
+chmod o-w "$top/state/luajit-sysprof"
+for i in $(seq 3000); do echo "$planted"; done >"$last"
+timeout 60 "$tool" report >out 2>err || fail "many lines: status $?"
+[ "$(wc -c <err)" -lt 20000 ] || fail "many lines: says $(wc -c <err) bytes"
 exit $status

@@ -44,9 +44,11 @@ expect_live app.lua $(seq 300)
 expect_live returns.lua 1 2
 expect_live closes.lua
 
-# Without its variables' names, and after an error, nothing is known of the frame.
-for script in stripped.lua fails.lua; do
+# Without its variables' names, after an error, and where the chunk may return earlier, nothing is known of the frame.
+{ echo 'if not arg then return end' && cat app.lua; } >early.lua
+for script in stripped.lua fails.lua early.lua; do
   "$tool" run -e alloc --gc --period=1 -o out.bin "$script" >out 2>err
   grep -q 'live:' err || fail "$script: says '$(cat err)'"
+  [ "$script" = early.lua ] && [ "$(live out.bin 4)" != 0 ] && fail "early.lua: line 4 is live"
 done
 exit $status

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "lj_obj.h"
+#include "lj_bc.h"
 #include "lj_frame.h"
 #include "profile/base/lj_safeload.h"
 #include "profile/lua/lj_luamain.h"
@@ -30,6 +31,17 @@ static int is_frame(const lua_State *L, const TValue *o)
 	 delta <= (ptrdiff_t)((const char *)base - (const char *)tvref(L->stack));
 }
 
+/* May a chunk end before its last instruction? Then nobody knows which of its variables were set. */
+static int has_returns(const GCproto *pt)
+{
+  BCPos i;
+  for (i = 1; i + 1 < pt->sizebc; i++) {
+    BCOp op = bc_op(proto_bc(pt)[i]);
+    if (bc_isret(op) || op == BC_CALLT || op == BC_CALLMT) return 1;
+  }
+  return 0;
+}
+
 TValue *lj_luamain_end(lua_State *L)
 {
   TValue *o = L->top, *end = tvref(L->maxstack);
@@ -41,7 +53,7 @@ TValue *lj_luamain_end(lua_State *L)
   if (o + 2 >= end) return NULL;
   pt = funcproto(funcV(o));
   o += 2;
-  if (pt->framesize > tvref(L->maxstack) - o) return NULL;
+  if (pt->framesize > tvref(L->maxstack) - o || has_returns(pt)) return NULL;
   if ((peek = (SafeLoad *)calloc(1, sizeof(SafeLoad))) == NULL) return NULL;
   o += lj_bcname_nlocal(peek, pt, pt->sizebc - 1);
   free(peek);

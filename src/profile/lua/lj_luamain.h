@@ -11,8 +11,8 @@
 
 #include "lj_obj.h"
 
-/* Return the end of the local variables of the last main chunk that luajit has run to its end, or NULL: it
-** is not known. Up to there, all slots of the stack hold values.
+/* Return the end of the local variables of the last main chunk that luajit has run to its last line, or
+** NULL: it is not known. Up to there, all slots of the stack hold values.
 */
 LJ_FUNC TValue *lj_luamain_end(lua_State *L);
 

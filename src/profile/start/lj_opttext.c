@@ -74,10 +74,9 @@ static double unit_factor(int kind, const char *name)
   if (len >= sizeof(unit)) return 0;
   for (i = 0; i < len; i++)
     unit[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] | 0x20) : name[i];
-  if (kind != OPTION_TIME && len && unit[len - 1] == 'b') { /* 512KiB is 512K. */
-    len--;
-    if (len && unit[len - 1] == 'i') len--;
-    if (!len) return 1;
+  if ((kind == OPTION_SIZE || kind == OPTION_COUNT) && len > 1 && unit[len - 1] == 'b') {
+    len--; /* 512KiB is 512K. */
+    if (unit[len - 1] == 'i') len--;
   }
   unit[len] = '\0';
   for (u = lj_opttable_units; u->name; u++)

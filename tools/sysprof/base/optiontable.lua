@@ -86,10 +86,7 @@ end
 -- Returns the factor of a unit, or nil.
 local function factor_of(kind, unit)
   unit = unit:lower()
-  if kind ~= "TIME" and unit:find("b$") then
-    unit = unit:gsub("i?b$", "")
-    if unit == "" then return 1 end
-  end
+  if (kind == "SIZE" or kind == "COUNT") and unit:find(".b$") then unit = unit:gsub("i?b$", "") end
   return (units[kind] or {})[unit]
 end
 

@@ -53,25 +53,29 @@ local function ask(list, values, say, started, is_last)
   return refused, busy
 end
 
--- Lets each opened program begin. values: lines of the request. patience: seconds that a program may be recorded for
+-- Lets each opened program begin. values: lines of the request. patience: seconds that one program may be recorded for
 -- somebody else before, or nil. signals: they end this wait; an object of sysprof.base.interrupts, or nil. Returns
 -- those that began, with path: where they write; and how many refused the request.
 function recording.begin(list, values, say, patience, signals)
   local started, begun, told = {}, system.now(), false
-  local refused, busy = ask(list, values, say, started, not patience)
+  -- Nobody would follow a program that has begun while others are waited for.
+  local refused, busy = ask(list, values, say, started, not patience or #list > 1)
   while #busy > 0 do
     if not told then
       for _, program in ipairs(busy) do say(programs.name(program.facts), ": ", WAITS) end
       told = true
     end
     local ready = system.wait({ signals and signals.fd }, BUSY_SECONDS)
-    local is_last = signals and ready[signals.fd] and signals.take() or system.now() > begun + patience
+    if signals and ready[signals.fd] and signals.take() then
+      say("interrupted before the recording began")
+      return started, refused + #busy
+    end
     local opened = requests.reopen(busy)
     for _, program in ipairs(busy) do
       if not program.fd then say(program.sentence or programs.name(program.facts) .. " has ended") end
     end
     local more
-    more, busy = ask(opened, values, say, started, is_last)
+    more, busy = ask(opened, values, say, started, system.now() > begun + patience)
     refused = refused + more
   end
   return started, refused
