@@ -387,7 +387,7 @@ if r then
   end
   t.equal(booleans(r.address), "11", "the address keeps the time")
   t.equal(table.concat(r.escaped, " "), (" %s %s"):format(r.states[1].total, r.states[1].title), "after Esc")
-  t.equal(r.odd[1], "", "an address that is none")
+  t.equal(r.odd[1], "", "an address without a range")
   t.equal(r.odd[2], "", "an address behind the end")
 end
 

@@ -16,8 +16,7 @@
 #include "profile/symbols/lj_bcname.h"
 #include "profile/symbols/lj_functab.h"
 
-#define ARGUMENTS_MAX \
-  1000 /* Slots below the frame: arguments of the chunk, and a few of the host. */
+#define SLOTS_MAX 1000 /* Below the frame: arguments of the chunk, and a few of the host. */
 
 /* Is this the frame of a main chunk? It has variable arguments: the interpreter copies the function above
 ** them, and links the frames by their distance. o: the function's slot.
@@ -48,7 +47,7 @@ TValue *lj_luamain_end(lua_State *L)
   const GCproto *pt;
   SafeLoad *peek;
   if (L->base != tvref(L->stack) + 1 + LJ_FR2) return NULL; /* A function runs. */
-  if (end - o > ARGUMENTS_MAX) end = o + ARGUMENTS_MAX;
+  if (end - o > SLOTS_MAX) end = o + SLOTS_MAX;
   while (o + 2 < end && !is_frame(L, o)) o++;
   if (o + 2 >= end) return NULL;
   pt = funcproto(funcV(o));

@@ -13,7 +13,6 @@
 #include "profile/base/lj_relaxed.h"
 #include "profile/capture/lj_batch.h"
 
-#define SIZELIMIT_MIN  262144           /* Bytes of the smallest limit. */
 #define SIZELIMIT_NEAR (2 * BATCH_SIZE) /* Bytes left when the sampling ends. */
 #define SIZELIMIT_END  4096             /* Bytes of the last records, without names. */
 

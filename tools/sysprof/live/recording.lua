@@ -22,7 +22,7 @@ local BUSY = "another client records this process already"
 local WAITS = "another client records it; this recording begins when that one ends"
 local BUSY_SECONDS = 0.2	-- From one question to the next.
 
-local recording = {}
+local recording = { BUSY = BUSY }
 
 -- Says the sentences of a program.
 local function say_all(say, name, list)

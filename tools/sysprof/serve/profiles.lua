@@ -66,7 +66,7 @@ end
 
 -- Returns the status for programs that began no recording. A program refuses events that it does not know.
 local function status_of_refusal(wanted, opened, refused, said)
-  local is_busy = said(""):find("another client records", 1, true) ~= nil
+  local is_busy = said(""):find(recording.BUSY, 1, true) ~= nil
   return wanted.asks_event and refused == #opened and not is_busy and 400 or 503
 end
 
