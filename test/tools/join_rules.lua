@@ -1,4 +1,4 @@
--- The reader joins the two sides of a sample by the rules of doc/format.md.
+-- The reader joins the two sides of a sample by the rules of lj_sysprof_format.h.
 -- BASE: none, it reads no profile of this LuaJIT
 
 local t = require("tools_test")

@@ -3,7 +3,7 @@
 ** Context: any thread (constants only).
 **
 ** The reader mirrors these names in tools/sysprof/base/grammar.lua; a test compares
-** the two. doc/format.md explains them, with an example byte by byte.
+** the two. doc/format.md tells how to read a stream, with an example byte by byte.
 */
 
 #ifndef _LJ_SYSPROF_FORMAT_H
@@ -73,10 +73,7 @@
 **
 ** Payloads:
 **
-** SPF_META     := key value                   two strings about the profile:
-**                 clock (as requested), interval_ns, signal (of the clocks),
-**                 mode, pid, start_time (Unix time in seconds), base (version
-**                 of LuaJIT), limit (why a clock does not reach its rate)
+** SPF_META     := key value                   two strings about the profile, see below
 ** SPF_CONTEXT  := tid time session step before since
 **                 thread of the samples that follow.
 **                 time: microseconds of CLOCK_MONOTONIC since the start, which
@@ -103,9 +100,12 @@
 ** SPF_MODULE   := start end bias buildid path mapped ELF object. Its address A is
 **                 A - bias in the file. start, end, bias: <ULEB128>.
 **                 buildid, path: strings. It replaces the modules that it
-**                 overlaps, for all stacks and SPF_HSYM after it.
+**                 overlaps, for all stacks and SPF_HSYM after it. A path in
+**                 brackets is no file: [vdso], or [anonymous] where an object
+**                 was unloaded.
 ** SPF_LFUNC    := fid firstline lastline chunk name [path]
-**                 Lua function. chunk: as in lua_Debug.source.
+**                 Lua function. chunk: as in lua_Debug.source, @ and a file name,
+**                 = and a name, or source text.
 **                 name: empty if it is not known yet; a later SPF_LFUNC of the
 **                 same fid replaces this one.
 **                 firstline 0 is a main chunk, unless lastline is 0 and a name
@@ -117,10 +117,12 @@
 ** SPF_HSYM     := symaddr name diff*          the symbol name starts at symaddr. It
 **                 contains these addresses of stacks: the first is symaddr +
 **                 diff, each next one is the last one + diff. Empty name: a
-**                 function begins at symaddr, and its name is unknown.
+**                 function begins at symaddr, and its name is unknown. name@plt
+**                 is a stub that jumps to name. A symbol may have several records.
 ** SPF_CFUNC    := address number name         Lua's name of a C function: of its closure
 **                 with this number. number 0: of its closures without a name.
-**                 The address belongs to the modules present now
+**                 The address belongs to the modules present now. a|b is one of
+**                 several names.
 ** SPF_COUNTERS := (counter-id value)*         totals since the start of the
 **                 profile. The latest value of an id counts; a missing one is 0.
 **                 SPF_COUNTER_*, or SPF_COUNTER_EVENT and more for an event.
@@ -170,9 +172,74 @@
 **                                      SPF_REPEAT_FRAMES, without a REPEAT among
 **                                      them. keep counts it as one frame
 **
-** Joining: the reader walks both sides from the leaf. Each SPF_FRAME_VM on the
-** host side stands for the Lua frames up to the next CBOUND or RESUME, and
-** consumes that one.
+** A TRACE stands leafward of the frames that it covers, never across CBOUND, RESUME,
+** CUT or BROKEN. A WORK is leafward of a TRACE. A wait, a WORK from SPF_WORK_WAIT on, may
+** follow another WORK. In the mode leaf each side has only its innermost frame, besides
+** TRACE and WORK.
+**
+** Joining: the reader walks both sides from the leaf to the root, and takes over host
+** frames as they are. Each SPF_FRAME_VM on the host side stands for a run: the Lua frames
+** up to the next CBOUND or RESUME. It consumes that one.
+**   RESUME              like CBOUND; shown as [coroutine]
+**   CFUNC, CLOSURE      leaf of its run, and the next host frame. If that frame's symaddr is
+**                       the address, it stands once; but with an SPF_CFUNC, both stand
+**   TRACE               no frame of the stack
+**   WORK                place: see below. A wait is the leaf of the joined stack: take it
+**                       before the walk
+**   CUT, Lua side       with b boundaries: its run ends in it, if b is not 0. The next b - 1
+**                       VM frames have no Lua frame; the next one takes the frames before
+**   CUT, host side      with v VM frames: the next v runs stand here, leafward of the marker
+**   BROKEN, Lua side    a cut with as many boundaries as the frames before it leave over; as
+**                       first frame, it takes no VM frame
+**   BROKEN, host side   the walk goes on behind it
+**   Lua frames left     stand at the root, above a marker with the reason; in the mode leaf
+**                       without marker
+**   VM frames left      are dropped
+**   NOT_VM              SPF_BROKEN_NOT_VM on the Lua side, and no VM frame is left: nothing
+**                       is missing, the thread is outside of the VM
+** The VM does work in lj_gc_step and lj_gc_fullgc (SPF_WORK_GC), and trace_state
+** (SPF_WORK_RECORD, OPT, ASM). A WORK stands just leafward of the innermost one of these,
+** among the host frames up to the next Lua frame. A side exit stands just leafward of the
+** Lua frame, since it begins in compiled code. Without these names, a WORK is the leaf of
+** its run, or leafward of the host frame of a CFUNC. Without VM or Lua frame, it is the
+** leaf of the host side.
+**
+** Keys of SPF_META; what there is nothing to tell about is absent:
+**   clock               clocks and events asked for, separated by commas
+**   wall                parts of the sum wall, separated by commas
+**   interval_ns         nanoseconds between two samples of a clock, as asked
+**   signal              signals of the clocks, separated by commas;
+**                       " (shared with a handler of the program)" may follow
+**   limit               why events do not keep to their periods, or what they lack:
+**                       sentences, ". " between them; may come again at the end
+**   backtracer          libunwind; absent for the profiler's own
+**   mode, pid           default, leaf or callgraph; process id
+**   start_time, base    Unix time of the start in seconds; version of LuaJIT
+**   command             command line, a space between arguments. At most 256 bytes of an
+**                       argument and 4096 of all; what is cut ends with ...
+**   host                name of the machine
+** At the end:
+**   size_limit          bytes of the file at which the profile ended
+**   throttled           how often the CPU quota of the control group stopped it, and
+**   throttled_ns        for how long: differences in its cpu.stat
+**   forked              calls of fork(), with those that failed: children without profiles
+**   child_profiles      the same: children with profiles of their own
+**
+** Things: a thing, such as an allocated block, that is left at the end of its session is
+** in an event. Its name is that of the field SPF_FIELD_THING. The writer keeps a thing of
+** size s with the probability p = 1 - e^(-s/period), or 1 for a period up to 1. So it
+** stands for s/p in the event's unit, and for 1/p things. The period is
+** SPF_EVENT_LEFT_PERIOD, else the event's own. If the weight of its sample exceeds s/p by
+** more than 1, or it has no size, the thing has the weights of its sample. lua_close frees
+** all that a VM holds: if another VM of the file goes on, its things are SPF_ENDED_GONE.
+** SPF_EVENT_CYCLES less SPF_FIELD_CYCLE is the age of a thing. Without samples, three
+** times the longest period bound what is left.
+**
+** A profile whose last SPF_MARK_DUMP no sample follows is whole without an SPF_END.
+** Neither times nor weights add up to less than 0; the weights of a clock add up to its
+** total. If SPF_EVENT_MISSED_US is all of SPF_COUNTER_WALL_US, the event never began, and
+** its total of 0 says nothing. Profiles that run at a time have equal parts of
+** SPF_COUNTER_THREAD_NS.
 **
 ** String := <ULEB128> length, then the bytes. <U32> is little-endian.
 **

@@ -3,7 +3,7 @@
 --
 -- The walk goes by structure, not by name, from the leaf. Each C frame of the VM takes one
 -- run of Lua frames, up to and including the next boundary. No frame is lost: a marker
--- stands where a side is cut or broken. doc/format.md, "Joining", has the rules.
+-- stands where a side is cut or broken. lj_sysprof_format.h, "Joining", has the rules.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
