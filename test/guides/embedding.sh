@@ -4,7 +4,7 @@
 . "$SYSPROF_SOURCE/test/lib/helpers/guide.sh"
 
 guide_needs cc pkg-config nc
-GUIDE_SECONDS=300 guide_run embedding
+GUIDE_SECONDS=300 guide_run embedding CLONE="$SYSPROF_SOURCE"
 
 guide_check app.bin 0.995 \
   "_start;main;lua_pcall;main chunk (app.lua);order (app.lua:2);table.sort;auxsort" \

@@ -16,7 +16,7 @@ done
 
 scratch=$PWD
 cd "$SYSPROF_SOURCE" || exit 1
-files=$(find src test etc -name '*.[ch]' | sort)
+files=$(find src test etc doc -name '*.[ch]' | sort)
 [ "$(echo "$files" | wc -l)" -ge 100 ] || fail "there are too few files"
 # shellcheck disable=SC2086
 "$format" --dry-run --Werror $files 2>"$scratch/complaints" ||
