@@ -24,6 +24,7 @@ files["etc/bench/start.lua"] = { globals = { "app" } }
 files["etc/bench/suite/off_run.lua"] = { globals = { "ffi" }, ignore = { "121" } }
 -- Its host has them.
 files["test/lib/programs/truth_program.lua"] = { read_globals = { "truth_label", "truth_log" } }
+files["doc/guides/game"] = { globals = { "love" } }
 -- wrk calls it.
 files["etc/bench/suite/wrk_report.lua"] = { globals = { "done" } }
 

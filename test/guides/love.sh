@@ -3,7 +3,7 @@
 . "$SYSPROF_SOURCE/test/lib/helpers/guide.sh"
 
 guide_needs love
-guide_run love
+guide_run love CLONE="$SYSPROF_SOURCE"
 guide_check love.bin 0.995 \
   '__libc_start_main;[coroutine];love.update (main.lua;love;hit (main.lua;string.format' \
   '__libc_start_main;love.update (main.lua;pack (main.lua;love;deflate'

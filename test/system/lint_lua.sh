@@ -7,4 +7,4 @@ command -v luacheck >/dev/null || {
   exit 77
 }
 cd "$SYSPROF_SOURCE" || exit 1
-luacheck --no-color -q --codes tools test etc
+luacheck --no-color -q --codes tools test etc doc
