@@ -35,9 +35,9 @@ function env.KIND(kind, before, after, example)
   words[kind] = { before = before, after = after, example = example }
 end
 
-function env.OPTION(name, kind, unit, least, most, default, _, _, doors, help, also)
+function env.OPTION(name, kind, unit, least, most, default, field, _, doors, help, also)
   rows[#rows + 1] = { name = name, kind = kind, unit = unit, least = least, most = most, default = default,
-		      doors = doors_of(doors), help = help, also = also }
+		      field = field, doors = doors_of(doors), help = help, also = also }
 end
 
 function env.DEFAULT(name, doors, default)
@@ -47,7 +47,9 @@ end
 for i, door in ipairs(DOORS) do env[door] = 2^(i - 1) end
 
 -- Names of options, kinds and fields stand for themselves.
+local member = { __index = function(it, name) return it.name .. "." .. name end }
 setmetatable(env, { __index = function(_, name) return name end })
+env.opt, env.fo = setmetatable({ name = "opt" }, member), setmetatable({ name = "fo" }, member)
 
 do
   local path = debug.getinfo(1, "S").source:match("^@(.*)%.lua$") .. ".def"
@@ -56,6 +58,8 @@ do
   file:close()
   assert(load(code, "=" .. path, "t", env))()
 end
+
+optiontable.ROWS = rows
 
 -- Returns the options of a door, in their order.
 function optiontable.of(door)

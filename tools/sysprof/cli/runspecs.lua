@@ -50,8 +50,8 @@ end
 local FIRST = {
   { name = "output", short = "o", key = "output", arg = "FILE",
     brief = "write to FILE: .html .svg .txt .folded .pb.gz .bin", help = {
-    "write to FILE, default " .. OUTPUT .. "; its ending gives the",
-    "format: .bin .html .svg .txt .folded .pb.gz .json .tree",
+    "write to FILE, default " .. OUTPUT .. "; its ending gives the format:",
+    ".bin .html .svg .txt .folded .pb.gz .json .tree",
     ".pprof .speedscope.json .gecko.json" } },
   { name = "format", key = "format", arg = "FORMAT", choice = FORMATS, aliases = endings.ALIASES, help = {
     "this format, whatever the ending: " .. table.concat(FORMATS, " ", 1, 4),
@@ -68,13 +68,8 @@ local FIRST = {
     "the same as --event; beside it, --event names the one",
     "that is shown" } },
 }
+local SHOWN = { "weight", "lines", "traces", "no_host", "no_lua" }
 local LAST = {
-  setmetatable({ others = false }, { __index = viewspecs.WEIGHT }),
-  { name = "lines", key = "lines", brief = "name Lua frames by their current lines",
-    help = { "name Lua frames by their current lines" } },
-  { name = "traces", key = "traces", help = { "show compiled code as [trace N]" } },
-  { name = "no-host", key = "no_host", help = { "leave out C frames" } },
-  { name = "no-lua", key = "no_lua", help = { "leave out Lua frames" } },
   { short = "j", key = "j", arg = "CMD", list = true, help = {
     "option of luajit, like -O and -l" } },
   { short = "O", key = "O", arg = "OPT", list = true, help = { "option of luajit" } },
@@ -98,6 +93,7 @@ function runspecs.of(door, keys, texts)
   end
   add(FIRST)
   for _, row in ipairs(optiontable.of(door)) do list[#list + 1] = spec_of(row, door) end
+  add(viewspecs.with(viewspecs.of(SHOWN), { weight = { others = false } }))
   add(LAST)
   return viewspecs.with(list, texts or {})
 end

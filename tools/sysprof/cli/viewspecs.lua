@@ -94,7 +94,7 @@ local SPECS = {
   { name = "clock", key = "event", arg = "NAME", help = { "the same as --event" } },
   WEIGHT,
   { name = "lines", key = "lines", brief = "name Lua frames by their current lines", help = {
-    "name Lua frames by their current lines, not their functions" } },
+    "name Lua frames by their current lines" } },
   { name = "traces", key = "traces", help = {
     "show compiled code as frames [trace N] and [trace N loop]" } },
   { name = "by", key = "by", arg = "WHAT", choice = ROW_NAMES,
@@ -130,7 +130,7 @@ local SPECS = {
     help = { "only samples from this time on, counted from the start" } },
   { name = "to", key = "to", arg = "SECONDS", convert = to_microseconds,
     help = { "only samples before this time" } },
-  { name = "no-host", key = "no_host", brief = "leave out C frames", help = { "leave out host frames" } },
+  { name = "no-host", key = "no_host", brief = "leave out C frames", help = { "leave out C frames" } },
   { name = "no-lua", key = "no_lua", help = { "leave out Lua frames" } },
   { name = "coroutine", key = "coroutine", help = {
     "leave out the frames that resumed a coroutine" } },

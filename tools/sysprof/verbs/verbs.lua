@@ -18,11 +18,11 @@ local stop = require("sysprof.verbs.stop")
 local text = require("sysprof.base.text")
 local top = require("sysprof.verbs.livetop")
 
-local verbs = { PROGRAM = "luajit-sysprof" }
-
 local LIST = { run, record, top, dump, serve, ps, stop, perfmap }
 for _, verb in ipairs(readverbs) do LIST[#LIST + 1] = verb end
 LIST[#LIST + 1] = doctor
+
+local verbs = { PROGRAM = "luajit-sysprof", LIST = LIST }
 
 -- Words that need no verb.
 local OTHERS = { "help", "--help", "--version", "--completion=bash" }
