@@ -17,15 +17,24 @@
 
 #include "libunwind/debug_frame.h"
 
-#define SECTION        ".debug_frame"
-#define SECTION_MAX    (64u << 20) /* Bytes of a section. */
-#define SECTIONS_MAX   65535
-#define PROGRAM_MAX    64
-#define NOTES_MAX      65536
-#define ENTRIES_MAX    (1u << 20)
-#define CODE_MAX       4096 /* Bytes of the instructions of an entry. */
-#define FUNCTION_MAX   (64u << 20)
-#define STATES_MAX     8 /* Depth of remember_state. */
+#define SECTION ".debug_frame"
+/* Limit of a section `.debug_frame`, in bytes: (not read) */
+#define SECTION_MAX (64u << 20)
+/* Limit of sections of a file with `.debug_frame`: (not read) */
+#define SECTIONS_MAX 65535
+/* Limit of program headers of a file with `.debug_frame`: (not read) */
+#define PROGRAM_MAX 64
+/* Limit of notes of a file with `.debug_frame`, in bytes: (not read) */
+#define NOTES_MAX 65536
+/* Limit of entries of `.debug_frame`: (not read) */
+#define ENTRIES_MAX (1u << 20)
+/* Limit of the instructions of an entry of `.debug_frame`, in bytes: (left out) */
+#define CODE_MAX 4096
+/* Limit of the code of an entry of `.debug_frame`, in bytes: (left out) */
+#define FUNCTION_MAX (64u << 20)
+/* Limit of the depth of remember_state in `.debug_frame`: (left out) */
+#define STATES_MAX 8
+/* Limit of a number in the instructions of `.debug_frame`: (left out) */
 #define OPERAND_MAX    (1u << 28)
 #define CIE_ID         0xffffffffu
 #define LENGTH_64      0xfffffff0u /* Lengths from here on mean something else. */

@@ -25,8 +25,9 @@ extern int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t, unw_word_t,
 					      unw_dyn_info_t *, unw_proc_info_t *, int,
 					      void *);
 
-#define ROWS_FIRST 1024       /* Room for rows at first, */
-#define ROWS_MAX   (1u << 20) /* and at most, of an object. */
+#define ROWS_FIRST 1024 /* Room for rows at first. */
+/* Limit of rows of an object: (not read) */
+#define ROWS_MAX (1u << 20)
 
 /* -- A frame to step from --------------------------------------------------------- */
 

@@ -1,12 +1,13 @@
--- doc/limits.md has the limits of the code: those of the reader as etc/limits writes them, and those of the profiler by their macros.
--- No module of the reader has a limit of its own.
+-- doc/limits.md is what etc/limits writes: limits of the reader, and of the profiler. No module of the reader has a limit of its
+-- own. In the profiler's files that read what comes from outside, each largest number is a documented limit.
 -- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 local t = require("tools_test")
 local limits = require("sysprof.base.limits")
 
-local document = t.read_file(t.source .. "/doc/limits.md")
-local of_reader, of_profiler = document:match("^(.-)\n# Limits of the profiler\n(.*)$")
+local page = select(2, t.shell(("LUA_PATH='%s/tools/?.lua' '%s' '%s/etc/limits.lua' '%s'")
+			       :format(t.source, t.luajit, t.source, t.source)))
+t.equal(t.read_file(t.source .. "/doc/limits.md"), page, "doc/limits.md is up to date: etc/limits writes it")
 
 -- -- The reader ------------------------------------------------------------
 
@@ -14,7 +15,6 @@ local names = {}
 for _, row in ipairs(limits.ROWS) do
   if type(row) == "table" then names[row[1]] = true end
 end
-t.equal(of_reader .. "\n", limits.document(), "limits of the reader: etc/limits writes them")
 
 local used = {}
 for path in io.popen(("find '%s/tools' -name '*.lua'"):format(t.source)):lines() do
@@ -38,19 +38,30 @@ for name in pairs(names) do t.ok(used[name], "nobody uses the limit " .. name) e
 
 -- -- The profiler ----------------------------------------------------------
 
--- Returns the value of a macro: a number, or a number shifted.
-local function macro(path, name)
-  local text = t.read_file(t.source .. "/src/" .. path):match("\n#define " .. name .. " +([^\n]+)") or ""
-  local number, shift = text:match("^%(?(%d+)u? *<?<? *(%d*)")
-  local factor = text:match("^%(?%d+ *%* *(%d+)")
-  return number and tonumber(number) * 2 ^ (tonumber(shift) or 0) * (tonumber(factor) or 1)
-end
+-- What reads files, packets and lists of others.
+local OUTSIDE = { "libunwind/", "profile/live/", "profile/control/", "profile/output/", "profile/base/lj_elf",
+		  "profile/base/lj_osloaded.h", "profile/host/lj_eh", "profile/host/lj_rowtab", "profile/symbols/lj_elf" }
 
-local rows = 0
-for number, name, path in of_profiler:gmatch("\n| [^|]+ | (%d+)[^|]* | `([%u_]+)` in `([^`]+)` |") do
-  rows = rows + 1
-  t.equal(macro(path, name), tonumber(number), name .. " in " .. path)
+-- Sizes and rates of what the profiler makes itself.
+local OWN = { WAKE_POLLS_MAX = true, FOLDER_MAX = true, PROBLEM_MAX = true, REFUSAL_MAX = true, STAT_MAX = true,
+	      HEAD_MAX = true, OWN_MAX = true, SYM_RUN_MAX = true, ENTRY_MAX = true }
+
+local rows = select(2, page:gsub("\n| [^\n]* | `[%u%d_]+` in `", ""))
+t.ok(rows > 40, rows .. " limits of the profiler")
+
+for path in io.popen(("find '%s/src' -name '*.[ch]'"):format(t.source)):lines() do
+  local name = path:match("/src/(.*)$")
+  local source, is_outside = t.read_file(path), false
+  for _, place in ipairs(OUTSIDE) do is_outside = is_outside or name:sub(1, #place) == place end
+  for limit in source:gmatch("/%* Limit of [^/]*%*/\n#define ([%u%d_]+)") do
+    t.ok(page:find(("`%s` in `%s`"):format(limit, name), 1, true), "doc/limits.md lacks " .. limit .. " in " .. name)
+    t.ok(select(2, source:gsub("%f[%w_]" .. limit .. "%f[^%w_]", "")) > 1 or name:find("%.h$"), "nobody uses " .. limit)
+  end
+  for limit, value in source:gmatch("\n#define ([%u%d_]+_MAX) +([^\n]+)") do
+    local is_number = value:find("^%(?%d+u? *[<*/]") or value:find("^%d+$")
+    local is_known = not is_outside or not is_number or OWN[limit] or page:find(("`%s` in `%s`"):format(limit, name), 1, true)
+    t.ok(is_known, name .. " has a limit without a comment 'Limit of ...': " .. limit)
+  end
 end
-t.ok(rows > 20, rows .. " limits of the profiler")
 
 t.finish()

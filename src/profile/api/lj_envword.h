@@ -8,7 +8,8 @@
 
 #include "lj_obj.h"
 
-#define ENVWORD_MAX 64 /* Bytes of a word that gets a suggestion, with its NUL. */
+/* Limit of a wrong word that gets a suggestion, in bytes: (cut) */
+#define ENVWORD_MAX 64
 
 #define ENVWORD_LIVE "live" /* Live control, beside the options of a start or alone. */
 

@@ -12,8 +12,10 @@
 
 #include "profile/base/lj_elfnote.h"
 
-#define NOTES_MAX 64  /* Notes of an object that are read, */
-#define PHDRS_MAX 128 /* and program headers. */
+/* Limit of notes of an object: (no build-id) */
+#define NOTES_MAX 64
+/* Limit of program headers of an object: (not read) */
+#define PHDRS_MAX 128
 
 static int load(SafeLoad *pk, void *to, const void *p, size_t sz)
 {

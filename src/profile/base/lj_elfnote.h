@@ -11,7 +11,8 @@
 #include "lj_def.h"
 #include "profile/base/lj_safeload.h"
 
-#define ELFNOTE_ID_MAX 64 /* Bytes of a build-id at most. */
+/* Limit of a build-id, in bytes: (cut) */
+#define ELFNOTE_ID_MAX 64
 
 /* Find the build-id in notes: returns its address and stores its length, or returns NULL.
 ** pk NULL: nobody unmaps the notes.

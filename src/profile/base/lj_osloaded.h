@@ -23,7 +23,8 @@
 #include "lj_def.h"
 #include "profile/base/lj_safeload.h"
 
-#define OSLOADED_MAX 1024 /* Objects in the table; others are unknown. */
+/* Limit of objects known at a time without `_dl_find_object`: (their frames are gaps) */
+#define OSLOADED_MAX 1024
 
 struct r_debug; /* Of <link.h>. */
 

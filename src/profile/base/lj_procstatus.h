@@ -15,6 +15,7 @@ typedef struct StatusField {
   uint64_t number;
 } StatusField;
 
+/* Limit of a line of a thread's status, in bytes: (not known) */
 #define PROCSTATUS_LINE 256
 
 /* Find n fields in one reading. Takes less than 500 bytes of the stack. Returns 0 and sets errno if

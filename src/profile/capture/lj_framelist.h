@@ -15,8 +15,10 @@
 #include "lj_def.h"
 #include "profile/format/lj_sysprof_format.h"
 
-#define FRAMELIST_LEAF 1000 /* Innermost frames kept. */
-#define FRAMELIST_ROOT 64   /* Outermost frames kept, if there are more. */
+/* Limit of innermost frames of a long stack: [frames left out] */
+#define FRAMELIST_LEAF 1000
+/* Limit of outermost frames of a long stack: [frames left out] */
+#define FRAMELIST_ROOT 64
 #define FRAMELIST_MAX  (FRAMELIST_LEAF + 1 + FRAMELIST_ROOT)
 
 /* A frame is one word: payload * 16 + kind, as in the stream. Some kinds have a second

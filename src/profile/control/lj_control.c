@@ -142,7 +142,8 @@ const char *lj_control_start(lua_State *L)
 
 /* -- Coroutines -------------------------------------------------------------- */
 
-#define DUMP_END  ".coroutines"
+#define DUMP_END ".coroutines"
+/* Limit of dumps of coroutines of a VM: (no file) */
 #define DUMPS_MAX 100000
 
 /* Write a text into a file beside the profiles. Its number is the first one that is free. dumps:

@@ -25,11 +25,13 @@
 #include "profile/output/lj_log.h"
 #include "profile/output/lj_outfile.h"
 
-#define WORD_MAX       64   /* Bytes that a poll reads of the file. */
+/* Limit of a control file, in bytes: (the rest is not read) */
+#define WORD_MAX       64
 #define EMPTY_POLLS    10   /* Polls that have to find a file empty. */
 #define WAKE_POLLS     20   /* Polls from one wake-up of the VM thread to the next, */
 #define WAKE_POLLS_MAX 5120 /* and their limit, reached by doubling. */
-#define LOGGED_MAX     10   /* Problems that are logged. */
+/* Limit of problems of a control file: (no more are logged) */
+#define LOGGED_MAX 10
 
 static int logged;
 

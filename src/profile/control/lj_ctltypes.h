@@ -14,7 +14,8 @@
 #include "profile/base/lj_safeload.h"
 #include "profile/output/lj_streamfile.h"
 
-#define CONTROLS_MAX 64 /* VMs under control at a time. */
+/* Limit of VMs under control: (refused) */
+#define CONTROLS_MAX 64
 
 /* Requests, a bit mask. */
 #define CONTROL_START      1

@@ -87,8 +87,10 @@ typedef struct EhObject {
   int stays;            /* It stays loaded while this code runs. */
 } EhObject;
 
-#define EHFRAME_FDE_MAX 4096 /* Bytes that are copied of an entry, */
-#define EHFRAME_CIE_MAX 256  /* and of a common one. */
+/* Limit of an entry of `.eh_frame`, in bytes: (no unwind information) */
+#define EHFRAME_FDE_MAX 4096
+/* Limit of a common entry of `.eh_frame`, in bytes: (no unwind information) */
+#define EHFRAME_CIE_MAX 256
 
 /* Copies of two entries, with room behind them. */
 typedef struct EhCopy {

@@ -20,6 +20,7 @@
 #include "profile/host/lj_ehframe.h"
 #include "profile/host/lj_ehindex.h"
 
+/* Limit of sections of a static program: (no unwind information) */
 #define SECTIONS_MAX 4096
 #define NAME         ".eh_frame"
 

@@ -16,7 +16,8 @@
 #include "profile/base/lj_safeload.h"
 #include "profile/host/lj_cfi.h"
 
-#define ROWTAB_OBJECTS 256 /* Files with rows. */
+/* Limit of files with rows of libunwind: (their stacks are broken) */
+#define ROWTAB_OBJECTS 256
 
 /* The step from the addresses between begin and the next row's begin. */
 typedef struct TabRow {

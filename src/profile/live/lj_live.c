@@ -30,7 +30,8 @@
 #include "profile/output/lj_log.h"
 #include "profile/base/lj_bgthread.h"
 
-#define REQUEST_MS 2000  /* From a connection to its request. */
+/* Limit of the time from a connection to its request, in ms: (closed) */
+#define REQUEST_MS 2000
 #define OPEN_MS    100   /* From fork() to the socket of the child: it may call exec(). */
 #define REST_MS    10000 /* Of a rest: the last thread of the program may have ended. */
 #define REOPEN_MS  60000 /* Until the next try to open the socket. */

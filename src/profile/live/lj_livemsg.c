@@ -19,7 +19,8 @@
 
 #include "profile/live/lj_livemsg.h"
 
-#define FDS_MAX      8  /* Descriptors that a packet may bring; all but one are closed. */
+/* Limit of descriptors of a packet: (all but the first are closed) */
+#define FDS_MAX      8
 #define LIVEMSG_WORD 16 /* Bytes of the longest word of lj_livemsg_begins. */
 
 /* -- Requests ---------------------------------------------------------------- */

@@ -12,7 +12,8 @@
 
 #include "profile/base/lj_ownfd.h"
 
-#define LIVEMSG_MAX 4096 /* Bytes of a packet. */
+/* Limit of a packet, in bytes: (a longer one is refused) */
+#define LIVEMSG_MAX 4096
 
 #define LIVE_NOVM "the process has no live VM any more"
 

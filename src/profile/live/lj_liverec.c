@@ -29,8 +29,9 @@
 #include "profile/session/lj_registry.h"
 #include "profile/session/lj_sources.h"
 
-#define ANSWER_MS   900  /* From a request to its answer, though a VM has not started. */
-#define LATE_MS     1000 /* From then until a sample that does not end is given up. */
+#define ANSWER_MS 900  /* From a request to its answer, though a VM has not started. */
+#define LATE_MS   1000 /* From then until a sample that does not end is given up. */
+/* Limit of a list of clocks, in bytes: the list of clocks is too long */
 #define CLOCKS_MAX  512
 #define OF_VM_MAX   (SPF_EVENTS_MAX * (EVENT_NAME_MAX + 5)) /* Each name, and " and ". */
 #define REFUSAL_MAX 256 /* Bytes of a sentence that refuses a request, with its NUL. */

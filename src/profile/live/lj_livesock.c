@@ -32,13 +32,20 @@
 #define FOLDER      "/tmp/.luajit-sysprof-%ld" /* With the user; */
 #define FOLDER_NEXT ".%d" /* from the second one on, with its number. */
 #define FOLDER_ROOT "/run/.luajit-sysprof-%ld" /* Only root can take this one. */
-#define FOLDERS     9
-#define NAME_SIZE   32
-#define NAMES       9   /* PID, PID.2 and so on. */
-#define BACKLOG     128 /* Clients that wait. */
-#define OPEN_TRIES  20
-#define SWEEP_LIVE  256  /* Names whose process exists that one sweep connects to, */
-#define SWEEP_GONE  8192 /* and names of processes that do not. */
+/* Limit of names of the folder of a user in `/tmp`: another user owns it, and others
+** have its other names
+*/
+#define FOLDERS   9
+#define NAME_SIZE 32
+#define NAMES     9 /* PID, PID.2 and so on. */
+/* Limit of clients in the queue: too many clients; try again */
+#define BACKLOG    128
+#define OPEN_TRIES 20
+/* Limit of names of processes that a sweep connects to: (the next sweep) */
+#define SWEEP_LIVE 256
+/* Limit of names without a process that a sweep removes: (the next sweep) */
+#define SWEEP_GONE 8192
+/* Limit of names that a sweep looks at: (the next sweep) */
 #define SWEEP_NAMES 65536
 #define TEMPORARY   '.'  /* First character of a name before the socket listens. */
 #define LISTEN_S    60   /* A socket listens so soon after it has the temporary name. */

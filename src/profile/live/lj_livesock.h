@@ -20,7 +20,8 @@
 */
 LJ_FUNC const char *lj_livesock_open(void);
 
-#define LIVESOCK_CLIENTS 32 /* Clients at a time; the kernel keeps others waiting. */
+/* Limit of clients at a time: (others wait in the queue) */
+#define LIVESOCK_CLIENTS 32
 
 /* Choose what the next lj_livesock_wait waits for: a client that comes, what these n clients send, the end
 ** of the socket; at most ms milliseconds. Background thread, under the lock.

@@ -16,8 +16,11 @@
 
 #include "profile/lua/lj_luathread.h"
 
-#define LUASLEEP_FUNCS  256 /* Different Lua functions of a stack, at most, */
-#define LUASLEEP_CFUNCS 128 /* and C functions with numbers. */
+/* Limit of different Lua functions on the stack of a sleeping thread: [stack unknown: the
+** thread ran meanwhile]
+*/
+#define LUASLEEP_FUNCS  256
+#define LUASLEEP_CFUNCS 128 /* Different C functions with numbers. */
 
 /* A Lua function of the stack. */
 typedef struct SleepFunc {

@@ -21,7 +21,8 @@
 #include "profile/output/lj_nosig.h"
 
 #define READER_MS 200 /* Time that the reader of a pipe has to make room. */
-#define CUT_MAX   10  /* Incomplete files that are reported. */
+/* Limit of incomplete files at the exit: (no more are reported) */
+#define CUT_MAX 10
 
 /* Identity of standard error when the last VM began; ino 0 if it was closed. */
 static ino_t stderr_ino;

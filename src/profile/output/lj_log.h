@@ -13,8 +13,9 @@
 
 #include "lj_def.h"
 
-#define LOG_NAME        "LUAJIT_SYSPROF"
-#define LOG_MAX         1024          /* Bytes of a line. */
+#define LOG_NAME "LUAJIT_SYSPROF"
+/* Limit of a line of the log, in bytes: (cut) */
+#define LOG_MAX         1024
 #define LOG_PROBLEM_MAX (LOG_MAX / 2) /* Bytes of a problem in a line. */
 
 /* Record the identity of standard error, when a VM begins. If the program closes standard

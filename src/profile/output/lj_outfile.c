@@ -29,9 +29,12 @@
 #include "profile/base/lj_osmemory.h"
 #include "profile/output/lj_outfile.h"
 
-#define LINKS_MAX 40    /* Symbolic links on a path, the kernel's limit. */
-#define READER_MS 10000 /* Time to wait for the reader of a FIFO. */
-#define TRIES_MAX 100   /* Attempts at a file that changes during the open. */
+/* Limit of links of a path: (refused) */
+#define LINKS_MAX 40
+/* Limit of the wait for the reader of a FIFO, in ms: (refused) */
+#define READER_MS 10000
+/* Limit of tries to open a file that changes: (refused) */
+#define TRIES_MAX 100
 
 #define OTHERS "in a folder that other users may write to; "
 #define PROBLEM_LINK \

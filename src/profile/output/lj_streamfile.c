@@ -32,7 +32,8 @@
 #include "profile/output/lj_streamfile.h"
 
 #define PATIENCE_MS 1000 /* Time to wait for the reader of a full pipe. */
-#define NAMES_MAX   99   /* Names that a start or a child tries. */
+/* Limit of names that a start or a child tries: (refused) */
+#define NAMES_MAX 99
 
 /* A file and its sessions. The lock protects all fields. The writer reads some without it. */
 struct OpenFile {

@@ -13,8 +13,9 @@
 #include "profile/base/lj_elfnote.h"
 #include "profile/base/lj_safeload.h"
 
-#define ELFOBJ_ID_MAX   ELFNOTE_ID_MAX /* Bytes that distinguish objects. */
-#define ELFOBJ_PATH_MAX 4096           /* Bytes of a path, with the zero. */
+#define ELFOBJ_ID_MAX ELFNOTE_ID_MAX /* Bytes that distinguish objects. */
+/* Limit of a path, in bytes: (cut) */
+#define ELFOBJ_PATH_MAX 4096
 
 struct dl_find_object; /* Of <dlfcn.h>, */
 struct dl_phdr_info;   /* and <link.h>. */

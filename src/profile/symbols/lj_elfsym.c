@@ -31,8 +31,9 @@
 #include "profile/symbols/lj_elfobj.h"
 #include "profile/symbols/lj_elfstub.h"
 
-#define SYM_NAME_MAX 400 /* Bytes of a symbol's name that are kept. */
-#define SYM_RUN_MAX  32  /* Addresses of a symbol in one record. */
+/* Limit of the name of a symbol, in bytes: (cut) */
+#define SYM_NAME_MAX 400
+#define SYM_RUN_MAX  32 /* Addresses of a symbol in one record. */
 #define STUB_SUFFIX  "@plt"
 
 /* A seen address, and the best symbol for it so far. */

@@ -20,13 +20,14 @@
 #include "profile/base/lj_safeload.h"
 #include "profile/symbols/lj_cfunctab.h"
 
-#define FUNCTAB_BITS       12
-#define FUNCTAB_FUNCS      (1 << FUNCTAB_BITS) /* Functions known at a time. */
-#define FUNCTAB_PROBES     16                  /* Slots of the hash table tried. */
-#define FUNCTAB_RUN        64  /* Live functions in a row that make the table full. */
-#define FUNCTAB_NAME_MAX   64  /* Bytes of a function's name that are kept. */
-#define FUNCTAB_CHUNK_MAX  240 /* Bytes of a chunk's name that are kept. */
-#define FUNCTAB_NAME_TRIES 8   /* Calls at which a name is searched. */
+#define FUNCTAB_BITS     12
+#define FUNCTAB_FUNCS    (1 << FUNCTAB_BITS) /* Functions known at a time. */
+#define FUNCTAB_PROBES   16                  /* Slots of the hash table tried. */
+#define FUNCTAB_RUN      64 /* Live functions in a row that make the table full. */
+#define FUNCTAB_NAME_MAX 64 /* Bytes of a function's name that are kept. */
+/* Limit of the name of a chunk, in bytes: (cut) */
+#define FUNCTAB_CHUNK_MAX  240
+#define FUNCTAB_NAME_TRIES 8 /* Calls at which a name is searched. */
 
 /* Where the name of a function comes from, the best last. */
 typedef enum NameRank {

@@ -21,7 +21,8 @@
 
 struct dl_phdr_info; /* Of <link.h>. */
 
-#define LOADMAP_MAX 512 /* Objects known at a time. */
+/* Limit of objects known at a time: (addresses have no module) */
+#define LOADMAP_MAX 512
 
 typedef struct LoadedObj {
   ElfObj obj;

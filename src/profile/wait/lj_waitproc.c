@@ -41,7 +41,8 @@ int lj_waitproc_left(int tid, WaitLeft *left)
 
 /* -- The file of places ------------------------------------------------------ */
 
-#define FILES_MAX 32 /* That stay open. */
+/* Limit of files that stay open: (opened again) */
+#define FILES_MAX 32
 
 static WaitPlaceFile *files; /* All open ones, */
 static int nfile;            /* and their number. */

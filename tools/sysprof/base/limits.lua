@@ -1,8 +1,8 @@
 ----------------------------------------------------------------------------
 -- Limits of all that comes from outside: profiles, programs, ELF files, requests.
 --
--- limits.NAME is a number; limits.sentence() tells what the user reads. etc/limits writes the table into doc/limits.md,
--- and a test compares them. No other module of the reader has a limit of its own.
+-- limits.NAME is a number; limits.sentence() tells what the user reads. etc/limits writes the table into doc/limits.md.
+-- No other module of the reader has a limit of its own.
 ----------------------------------------------------------------------------
 
 local limits = {}
@@ -173,7 +173,7 @@ limits.ROWS = {
 local sentences = {}
 
 -- Returns a number without a fraction as a text.
-local function number_text(n)
+function limits.number_text(n)
   local power = n >= 2^53 and select(2, math.frexp(n)) - 1
   return power and n == 2^power and ("2^%d"):format(power) or ("%.0f"):format(n)
 end
@@ -181,7 +181,7 @@ end
 for _, row in ipairs(limits.ROWS) do
   if type(row) == "table" then
     local name, number, sentence = row[1], row[2], row[5]
-    limits[name], sentences[name] = number, (sentence:gsub("{}", number_text(number)))
+    limits[name], sentences[name] = number, (sentence:gsub("{}", limits.number_text(number)))
   end
 end
 
@@ -192,25 +192,7 @@ end
 
 -- Returns what the user reads of a file with more bytes than this.
 function limits.too_long(most)
-  return (TOO_LONG:gsub("{}", number_text(most)))
-end
-
--- Returns the limits of the reader as the beginning of doc/limits.md; etc/limits writes it there.
-function limits.document()
-  local lines = { "# Limits", "",
-    "All that comes from outside has a limit: profiles, programs, clients, ELF files, requests. Where the user reads",
-    "no sentence, the column says in brackets what happens. `etc/limits` writes those of the reader here.",
-    "" }
-  for i, row in ipairs(limits.ROWS) do
-    if type(row) == "string" then
-      if i > 1 then lines[#lines + 1] = "" end
-      lines[#lines + 1] = ("## %s\n\n| what | limit | the user reads |\n|---|---|---|"):format(row)
-    else
-      local number, reads = number_text(row[2]), sentences[row[1]]:gsub("%%%.0f", "N"):gsub("%%[sg]", "...")
-      lines[#lines + 1] = ("| %s | %s%s | %s |"):format(row[4], number, row[3] == "" and "" or " " .. row[3], reads)
-    end
-  end
-  return table.concat(lines, "\n") .. "\n\n"
+  return (TOO_LONG:gsub("{}", limits.number_text(most)))
 end
 
 -- No limit is missing unnoticed.
