@@ -1,8 +1,41 @@
 ----------------------------------------------------------------------------
 -- Library of the reader: from a profile to a view, and to any output.
 --
--- doc/tool.md documents it, and what its fields hold. The folder "sysprof" is its own matter. A call that fails returns
--- nil and a sentence.
+-- doc/tool.md has an example. The folder "sysprof" is its own matter. A call that fails returns nil and a sentence.
+--
+--   read(path, options)         a profile, of a file or a list of files
+--   parse(read, options)        the same from read(n): it returns 1 to n bytes, nil at the end, or nil and a message
+--   parse_string(s, options)    the same from a string
+--   view(profile, options)      a view; nil and a message if the event is missing
+--   render(view, format, to)    writes a format
+--   events.list(profile)        a list of name, unit (SPF_UNIT_*), samples, weight, total (nil if unknown), second
+--                               (nil if none), second_weight
+--   annotate.new(view, path)    a listing; render(write) prints it
+--   grammar                     the constants SPF_* of lj_sysprof_format.h
+--   symbols.KINDS               a list of the kinds of names
+--
+-- Options of a profile: timeline keeps single samples, which the longest waits and the formats speedscope, gecko and
+-- json need; activity keeps what threads did over time, for the flame graph; from and to are microseconds.
+-- Options of a view have the names of the command's (no_host). Lists are include, exclude, loops, symbols, states
+-- (SPF_VMST_*), threads (ids or names), labels (texts KEY=VALUE).
+--
+-- A profile has:
+--   complete, problems          is nothing missing? a list of { offset, text }
+--   problem_text()              the problems in one line, or nil
+--   goes_on                     does it end with a dump?
+--   version, meta               the stream's version; values of SPF_META by key
+--   counters                    values by counter id (SPF_COUNTER_*)
+--   totals()                    samples of all events; CPU microseconds of the first CPU event
+--   states()                    samples by state of the VM
+--   slots[slot]                 tid, thread and state of a sample
+--
+-- A view has:
+--   compare_with(base)          compares with another view of the same options
+--   nothing_text()              if its filters leave no sample: why, in one sentence
+--   each(visit)                 calls visit(names, n, value, slot) per distinct sample; equal ones may repeat.
+--                               names[1] is the root. The list is valid during the call. A name has text, kind (one of
+--                               KINDS) and plain, its entry that is not compiled
+--   left_out, room_text()       samples left out, because their stacks have too many frames; a sentence, or nil
 ----------------------------------------------------------------------------
 
 local endings = require("sysprof.formats.endings")

@@ -149,8 +149,8 @@ t.equal(files(), "x.bin\n", "no fork")
 fresh()
 local _, _, _, said = run("nonsense", "")
 local documented = {}
-for name in t.read_file(t.source .. "/doc/environment.md"):match("## Options\n(.-)\n## "):gmatch("\n| `([%l_]+)") do
-  if name ~= "live" then documented[#documented + 1] = name end	-- A word, which stands before them.
+for name, doors in t.read_file(t.source .. "/doc/options.md"):gmatch("\n| %[?`([%l_]+)`[^|]*|[^|]*|[^|]*| ([^|]*) |") do
+  if doors:find("variable", 1, true) then documented[#documented + 1] = name end
 end
 t.equal(said, "LUAJIT_SYSPROF: 'nonsense' is not an option; expected on, off, live, or "
 	.. table.concat(documented, ", ") .. " with commas between; the program is not profiled\n",

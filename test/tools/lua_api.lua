@@ -1,5 +1,5 @@
--- The reader as a library of another program: the example in doc/tool.md runs, the documented
--- functions and fields exist, and what fails is a sentence.
+-- The reader as a library of another program: the example in doc/tool.md runs, functions and fields
+-- exist, and what fails is a sentence.
 
 local t = require("tools_test")
 local B = require("stream_builder")

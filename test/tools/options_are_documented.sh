@@ -1,6 +1,6 @@
-# The options in --help of a command are the options of its manual page, its document and
-# its completion. The options of LUAJIT_SYSPROF are those of its documents. The test names
-# each missing or extra option.
+# The options in --help of a command are the options of its manual page and its completion. The
+# options of LUAJIT_SYSPROF are those of its manual page. The test names each missing or extra
+# option. doc/options.md is what etc/options writes, and no other document has a table of options.
 # BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 set -u
@@ -54,9 +54,6 @@ of_help luajit-parse-sysprof "" | LC_ALL=C sort -u >expected
 enough luajit-parse-sysprof 15
 manual "$SYSPROF_SOURCE/etc/man/luajit-parse-sysprof.1" | words >got
 same "luajit-parse-sysprof(1)"
-# The first column of its tables.
-sed -n 's/^| \(`-[^|]*\)|.*/\1/p' "$SYSPROF_SOURCE/doc/tool.md" | words >got
-same "doc/tool.md"
 of_completion luajit-parse-sysprof _luajit_parse_sysprof >got
 same "its completion"
 grep -v -x -e --completion expected >of_report
@@ -76,7 +73,7 @@ for verb in $verbs; do
   of_help luajit-sysprof "$verb" | LC_ALL=C sort -u >expected
   of_completion luajit-sysprof "_luajit_sysprof_$verb" >got
   same "the completion of luajit-sysprof $verb"
-  grep -q "^| \`$verb" "$SYSPROF_SOURCE/doc/run.md" || {
+  grep -q "^| .*\`$verb\`" "$SYSPROF_SOURCE/doc/run.md" || {
     echo "FAIL: '$verb' is not in the table of doc/run.md"
     status=1
   }
@@ -106,17 +103,6 @@ of_help luajit-sysprof run | LC_ALL=C sort -u >expected
 enough "luajit-sysprof run" 15
 manual "$SYSPROF_SOURCE/etc/man/luajit-sysprof.1" | words | grep -v -x -e --completion >got
 same "luajit-sysprof(1)"
-sed -n 's/^| \(`-[^|]*\)|.*/\1/p' "$SYSPROF_SOURCE/doc/run.md" | words | grep -v -x -e --completion >got
-same "doc/run.md"
-
-{
-  of_help luajit-sysprof record
-  of_help luajit-sysprof top
-  of_help luajit-sysprof serve
-} | LC_ALL=C sort -u >expected
-enough "luajit-sysprof record" 15
-sed -n 's/^| \(`-[^|]*\)|.*/\1/p' "$SYSPROF_SOURCE/doc/live.md" | words >got
-same "doc/live.md"
 
 # luajit itself prints its options to standard error. "-" and "--" are not options.
 "$LUAJIT" -h 2>help
@@ -131,10 +117,24 @@ sed -n 's/.* expected on, off, \(live\), or \([a-z_, ]*\) with .*/\1 \2/p' log |
   echo "FAIL: LUAJIT_SYSPROF=no_option: $(cat log)"
   status=1
 }
-sed -n '/^## Options/,/^## Files/s/^| `\([a-z_]*\).*/\1/p' "$SYSPROF_SOURCE/doc/environment.md" >got
-same "LUAJIT_SYSPROF in doc/environment.md"
 sed -n '/^They are$/,/^In the path/p' "$SYSPROF_SOURCE/etc/man/luajit-sysprof.1" |
   grep '^\.B' | sed -e 's/^\.B[RI]* //' -e 's/"[^"]*"//g' | grep -oE '[a-z_]+' >got
 same "LUAJIT_SYSPROF in luajit-sysprof(1)"
+
+# The documents.
+LUA_PATH="$SYSPROF_SOURCE/tools/?.lua" "$SYSPROF_BUILD/bin/luajit" "$SYSPROF_SOURCE/etc/options.lua" >got
+cmp -s got "$SYSPROF_SOURCE/doc/options.md" || {
+  echo "FAIL: doc/options.md is not up to date: run etc/options"
+  status=1
+}
+options=$(sed -n '/^## Options of a profile/,/^###/s/^| \[*`\([a-z_]*\)`.*/\1/p' got | LC_ALL=C sort -u | paste -s -d '|' | sed 's/|/\\|/g')
+for document in "$SYSPROF_SOURCE"/README.md "$SYSPROF_SOURCE"/doc/*.md "$SYSPROF_SOURCE"/doc/guides/*.md; do
+  case $document in */options.md) continue ;; esac
+  rows=$(grep -c -e '^| `--*[a-zA-Z]' -e "^| \`\($options\)[=\`]" "$document")
+  [ "$rows" -le 5 ] || {
+    echo "FAIL: $document has $rows rows on options, which stand in doc/options.md"
+    status=1
+  }
+done
 
 exit $status

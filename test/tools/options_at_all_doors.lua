@@ -1,5 +1,5 @@
 -- Each option of optiontable.def is taken at each of its doors: Lua, LUAJIT_SYSPROF, socket, commands. All doors have
--- the same range, and the same words for what they expect. Documents and manual page begin with the same sentence.
+-- the same range, and the same words for what they expect. The manual page begins with the same sentence.
 
 local t = require("tools_test")
 local optiontable = require("sysprof.base.optiontable")
@@ -136,17 +136,17 @@ for _, text in ipairs { "7", "2ms", "0.5", ".5ms", "5e-1", "500us", "1.25S", "00
   t.ok(math.abs(got / expected - 1) < 1e-6, ("interval = %s: %g ms in C, %g in Lua"):format(text, got, expected))
 end
 
--- -- Documents -------------------------------------------------------------
+-- -- The manual page ------------------------------------------------------
 
--- Text without the marks and links of Markdown, or those of a manual page.
+-- Text without the marks of a manual page.
 local function plain(s)
-  s = s:gsub("%[([^%]]*)%]%([^)]*%)", "%1"):gsub("[`\"]", ""):gsub("^%s*", "")
+  s = s:gsub("[`\"]", ""):gsub("^%s*", "")
   return (s:gsub("\n%.%u+ ", " "):gsub("\\f.", ""):gsub("\\", ""):gsub("%s+", " "))
 end
 
 -- Checks a text on an option: sentence, range and default as far as it tells them.
-local function check_text(where, row, text, default)
-  local what = ("%s: %s"):format(where, row.name)
+local function check_text(row, text, default)
+  local what = "luajit-sysprof(1): " .. row.name
   t.equal(text:sub(1, #row.help):lower(), row.help:lower(), what)
   local least = text:match("at least (%w+)")
   if least then t.equal(least, row.least, what .. ": range") end
@@ -156,36 +156,6 @@ local function check_text(where, row, text, default)
   if told then t.equal(told, default, what .. ": default") end
 end
 
-local function document(path, heading, pattern, door, has_defaults)
-  local section = t.read_file(t.source .. "/doc/" .. path):match("\n" .. heading .. ".-\n#+ ")
-  local seen = {}
-  for first, text, default in section:gmatch("\n| (`[^|]*) | ([^|]*) | ?([^|\n]*)") do
-    for name in first:gmatch(pattern) do
-      local row = optiontable.find(name:gsub("-", "_"), door)
-      if row then
-	seen[row] = true
-	check_text(path, row, plain(text), optiontable.default(row, door))
-	local known = optiontable.default(row, door)
-	if has_defaults and known ~= "" and plain(default):match("^%S*") ~= "required" then
-	  t.equal(plain(default):match("^%S*"), known, ("%s: default of %s"):format(path, name))
-	end
-      end
-    end
-  end
-  for _, row in ipairs(optiontable.of(door)) do
-    t.ok(seen[row] or row.doors.HIDDEN, ("%s lacks %s"):format(path, row.name))
-  end
-end
-
-document("environment.md", "## Options", "`([%l_]+)[=`]", "ENV", true)
-document("lua-api.md", "## misc%.sysprof%.start", "`([%l_]+)`", "LUA", true)
-document("run.md", "### Options of run", "`%-%-([%l-]+)[=`]", "RUN")
-do
-  local row = optiontable.find("duration", "TOP")
-  local text = t.read_file(t.source .. "/doc/live.md"):match("\n## top.-`%-%-duration=TIME` | ([^|]*) |")
-  check_text("live.md", row, plain(text), optiontable.default(row, "TOP"))
-end
-
 local manual = t.read_file(t.source .. "/etc/man/luajit-sysprof.1"):match("\n%.SH OPTIONS(\n.-)\n%.SH ")
 manual = manual:gsub("\n%.TP\n", "\1")
 for _, row in ipairs(optiontable.of("RUN")) do
@@ -193,7 +163,7 @@ for _, row in ipairs(optiontable.of("RUN")) do
   for head, text in manual:gmatch("\1([^\n]*)\n([^\1]*)") do
     if (plain(head) .. " "):find("%-%-" .. row.name:gsub("_", "%%-") .. "[= ]") then found = text end
   end
-  check_text("luajit-sysprof(1)", row, plain(found), optiontable.default(row, "RUN"))
+  check_text(row, plain(found), optiontable.default(row, "RUN"))
 end
 
 program_input:close()

@@ -16,7 +16,7 @@
 #include "lj_def.h"
 #include "profile/clock/lj_clockspec.h"
 
-/* Open clocks of a process, at most; a power of two. */
+/* Limit of open clocks of a process, a power of two: (the thread has no samples) */
 #define CLOCKS_MAX 16384
 
 /* A clock whose period lasts as many interrupts leaves its thread the time to run. */

@@ -1,7 +1,24 @@
 ----------------------------------------------------------------------------
 -- JSON with the whole profile, one record per sample.
 --
--- doc/tool.md describes it. Each frame, stack and sample has a line of its own.
+-- One object. Each frame, stack and sample has a line of its own, and takes 16 bytes of memory. Indexes begin at 0.
+--
+--   format, version  "sysprof", 1
+--   report           the self-report: texts by label
+--   meta             clock, interval_ns, pid, start_time and others (doc/format.md)
+--   modules          path, build_id, start, end; numbers as "0x..."
+--   frames           name, kind (lua, compiled, builtin, c, vm, marker, unknown, waiting). Lua: file, first_line, line.
+--                    Host: address, module (index)
+--   stacks           lists of indexes in frames, root first
+--   events           name, unit (us, count, bytes, ns), samples, weight; where known total and period (nanoseconds for
+--                    times). With a second weight: second (its name), second_weight. Of wall: parts (names of events).
+--                    Of what is left of things: left_of (the event that began them), standard_error. things: name,
+--                    began, ended, dropped, ended_after (numbers by age). Without samples: at_most, with 95 %
+--                    confidence
+--   threads          tid, pid, and name where known
+--   marks            in order of time: time (us since the start), kind (dump, labels, unknown). Absent without marks
+--   samples          in order of time: time (us since the start; of what is left, when it began), weight, event, thread
+--                    (id; pid where ids repeat), state, stack (index); second_weight and labels, if there are any
 ----------------------------------------------------------------------------
 
 local events = require("sysprof.model.events")
