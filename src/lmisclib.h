@@ -318,6 +318,15 @@ LUAMISC_API int luaM_sysprof_live(lua_State *L);
 /* Dumps where all coroutines of the VM of L stand, grouped by stack and state. format: "text",
 ** "json" or "folded"; NULL selects "text". *text is a new string of *len bytes, with a NUL after
 ** it. The caller frees it by free(). The VM pauses meanwhile. Needs no profile.
+** States are running, normal (has resumed another one), suspended (has yielded), not started (its
+** frame is the function's definition), dead with error (with the message of one of the group) and
+** dead (has returned, or has no code). A frame keeps its current line; where an error ended a Lua
+** function, only the message tells the line.
+** JSON is one object: pid, coroutines, states (number by state), groups. A group has count, state,
+** frames; error if there is a message; waits if known: min_us, max_us, and the number at_least of
+** coroutines that have waited for longer. A frame has kind (lua, builtin, c) and name; a Lua
+** function also source, line if known, and path if the program keeps it under another name. The
+** kind cut has the number of frames left out.
 ** PROFILE_ERRUSE: the format is unknown, or an argument is NULL. PROFILE_ERRMEM: no memory.
 ** luaM_sysprof_error has the reason.
 */
