@@ -11,7 +11,7 @@ local progress = require("sysprof.terminal.progress")
 local stackroom = require("sysprof.base.stackroom")
 local text = require("sysprof.base.text")
 
--- Exit status, as in doc/tool.md.
+-- Exit status, as --help of each command tells.
 local command = { OK = 0, FAILED = 1, USAGE = 2, INCOMPLETE = 3 }
 
 -- An option that answer() knows, for commands whose first word is their name.
