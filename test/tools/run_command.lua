@@ -145,7 +145,7 @@ local HEADS = { bin = "ljs", folded = nil, html = "<!DOCTYPE html>", txt = "prof
 		svg = "<?xml", ["pb.gz"] = "\31\139", pprof = "\31\139", json = "{",
 		["speedscope.json"] = '{"$schema"', ["gecko.json"] = '{"meta"', tree = " " }
 local _, help = t.shell(RUN .. "run --help")
-local endings = help:match("format: (.-)%-%-format"):gsub("\n", " ")
+local endings = help:match("format:%s(.-)%-%-format"):gsub("\n", " ")
 local seen = 0
 for ending in endings:gmatch("%.([%l.]+)") do
   local path = "out." .. ending
