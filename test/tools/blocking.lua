@@ -582,9 +582,17 @@ t.contains((t.render(both, "top", { event = "wall", by = "syscall" })), "  2000.
 local function read_files(streams, o)
   return t.with_files(streams, function(paths) return assert(reader.read_all(paths, o)) end)
 end
-for _, case in ipairs { { 0, 2000, "2 1000.000" }, { 0, 2500, "2 2000.000" }, { 1500, 2600, "1 2000.000" }, { 2000, 1e9, "0 1300.000" },
-			{ 2500, 3400, "0 1000.000" } } do
-  check_longest(read_files({ threads }, { timeline = true, from = case[1], to = case[2] }), {}, { f = case[3] },
+-- In a part of the time, a wait has its time there. Its first part counts it.
+b, stacks = new_stream()
+for _, wait in ipairs { { 7, 1000, 1000, 1 }, { 7, 2000, 1000, 0 }, { 7, 2001, 1, 0 }, { 8, 1500, 1000, 1 }, { 8, 2500, 1000, 0 },
+			{ 8, 2800, 300, 0 }, { 9, 4300, 1000, 0 } } do
+  b:context(wait[1], wait[2] * 1000 - 1000)
+  stacks:wait(SLOW, wait[3], wait[4])
+end
+local timed = b:finish()
+for _, case in ipairs { { 0, 2000, "2 2000.000" }, { 0, 2500, "2 2001.000" }, { 1500, 2600, "0 1100.000" },
+			{ 2000, 1e9, "0 1000.000" }, { 2500, 3400, "0 300.000" }, { 900, 1010, "2 110.000" } } do
+  check_longest(read_files({ timed }, { timeline = true, from = case[1] * 1000, to = case[2] * 1000 }), {}, { f = case[3] },
 		("from %d to %d"):format(case[1], case[2]))
 end
 -- Two files of processes with the same ids of threads: the parts of one do not count for the other.
@@ -726,7 +734,7 @@ t.with_file(stream, function(path)
   t.write_file("a.lua", "one\ntwo\n")
   command("--blocking --annotate=a.lua " .. path, 0, "      15.000    63.8            4      11  [not in this file]\n")
   command("--blocking --diff=" .. path .. " " .. path, 0, "    59.6      0.0     59.6      0.0  [waiting: read]\n")
-  command("--blocking --from=0.0005 --to=0.0015 " .. path, 0, "       5.000   100.0          1        5.000  f (a.lua:11)")
+  command("--blocking --from=0.0005 --to=0.0015 " .. path, 0, "       1.500   100.0          2        1.000  f (a.lua:11)")
   command("--blocking --from=10 " .. path, 0, head_of("line"), "no sample")
   command("--blocking " .. path .. " " .. path, 0, "waits: blocking    0.047 s, 14 waits\n")
   command("--loop=x " .. path, 2, "", "--loop needs --blocking")

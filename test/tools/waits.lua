@@ -10,6 +10,7 @@ local json = require("json_decode")
 local pprof = require("pprof_decode")
 local random_waits = require("random_waits")
 local reader = require("sysprof.read.reader")
+local view = require("sysprof.show.view")
 local F = B.F
 
 -- -- Names -----------------------------------------------------------------
@@ -126,6 +127,78 @@ t.with_file(bytes, function(path)
   t.equal(status, 0, "annotate: status")
   t.contains(out, " 200.000    80.0            2       1  one\n", "annotate")
 end)
+
+-- -- A part of the time -----------------------------------------------------
+
+-- A wait of 500 ms ends at 600 ms, one of 900 ms in two parts at 1500 ms. CPU time, sums and waits of coroutines.
+local function range_stream()
+  local b = B.new():context(7, 0):meta("clock", "cpu,offcpu,coroutine-wait"):meta("wall", "cpu,offcpu"):meta("pid", "7")
+  b:event(0, "task-clock", US, MS)
+  for index = 1, 2 do
+    b:event(index, ({ "switch-records", "coroutine-wait" })[index], NS, 0, { { G.SPF_FIELD_COUNT, "waits" } })
+  end
+  b:lfunc(1, 1, "@a.lua", "f"):stack(1, { F.cbound, F.lfunc(1, 1), F.work(G.SPF_WORK_WAIT, 233) })
+  b:stack(2, { F.work(G.SPF_WORK_SHORT) }):stack(3, { F.cbound, F.lfunc(1, 1) })
+  b:stack(4, { F.lfunc(1, 1), F.work(G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_MANY) })
+  b:stack(5, { F.work(G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_LATE) })
+  local function sample(ms, ...)
+    b:context(7, ms * 1000 - 1000)
+    b:sample(...)
+  end
+  sample(600, 1, 0, 1, nil, 500 * MS, 1, { 1 })
+  sample(1300, 5, 0, 1, nil, 400 * MS, 1, { 1 })
+  sample(1500, 5, 0, 1, nil, 200 * MS, 1, { 0 })
+  sample(1500, 2, 0, 1, nil, 80 * MS, 1, { 90 })
+  sample(1500, 3, 0, 1, nil, 20000, 0)
+  sample(1501, 3, 0, 1, nil, 300 * MS, 2, { 1 })
+  sample(1501, 4, 0, 1, nil, 700 * MS, 2, { 30 })
+  return b:finish()
+end
+
+local ranged = range_stream()
+local RANGED_WAIT, RANGED_LATE = "f (a.lua:1);[waiting: epoll_wait]", "[stack unknown: seen too late]"
+
+-- Returns the folded stacks of a part of the time, in seconds.
+local function range_of(from, to, event, weight)
+  local p = assert(reader.parse_string(ranged, { from = from and from * 1e6, to = to and to * 1e6, timeline = true }))
+  for time in p.timeline:in_order() do
+    t.ok(time >= (from or 0) * 1e6 and time <= (to or math.huge) * 1e6, "a clipped wait ends in the range")
+  end
+  local v = assert(view.new(p, { event = event, weight = weight }))
+  local out = {}
+  require("sysprof.formats.folded").render(v, function(s) out[#out + 1] = s end)
+  return table.concat(out)
+end
+
+local function lines_of(...)
+  local list = {}
+  for i = 1, select("#", ...), 2 do
+    local name, value = select(i, ...)
+    list[#list + 1] = ("%s %.0f\n"):format(name, value)
+  end
+  table.sort(list)
+  return table.concat(list)
+end
+
+for _, c in ipairs {
+  { nil, nil, { RANGED_WAIT, 500 * MS, RANGED_LATE, 600 * MS, "[short waits]", 80 * MS } },
+  { 0, 0.1, {} },
+  { 0, 0.11, { RANGED_WAIT, 10 * MS } },
+  { 0.2, 0.31, { RANGED_WAIT, 110 * MS } },	-- It ends later.
+  { 0.5, 0.6, { RANGED_WAIT, 100 * MS } },
+  { 0.6, 0.8, {} },	-- At its end it is over; the next one begins at 900 ms.
+  { 0.6, 1, { RANGED_LATE, 100 * MS } },
+  { 1.2, 1.4, { RANGED_LATE, 200 * MS } },	-- Of both parts.
+  { 1.4999999, nil, { RANGED_LATE, 100, "[short waits]", 80 * MS } },
+  { 1.5, 1.51, { "[short waits]", 80 * MS } },	-- A sum counts where it stands.
+} do
+  t.equal(range_of(c[1], c[2], "offcpu"), lines_of(unpack(c[3])), ("from %s to %s"):format(c[1], c[2]))
+end
+t.equal(range_of(0.2, 0.31, "offcpu", "waits"), RANGED_WAIT .. " 1\n", "a wait counts in each part that it lies in")
+t.equal(range_of(1.5, 1.51, "cpu", "event"), "f (a.lua:1) 20000\n", "CPU time counts where it stands")
+t.equal(range_of(1.3, 1.4, "coroutine-wait"), ("f (a.lua:1) %.0f\n"):format(100 * MS), "a coroutine's wait")
+t.equal(range_of(1.5, 1.51, "coroutine-wait"),
+	lines_of("f (a.lua:1)", 1 * MS, "f (a.lua:1);[stack unknown: too many waits]", 700 * MS), "many waits stand at their end")
 
 -- -- Waits of coroutines ---------------------------------------------------
 

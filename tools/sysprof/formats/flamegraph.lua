@@ -75,9 +75,10 @@ local function number_text()
   end
 end
 
--- Whether the page can show a part of the time.
+-- Whether the page can show a part of the time. A wait that several parts share is a sample of each of them, so numbers
+-- of samples do not add up.
 local function has_columns(view)
-  return view:has_states() and view.profile.columns ~= nil and view.profile.columns.n > 0
+  return view:has_states() and view.weight == "weight" and view.profile.columns ~= nil and view.profile.columns.n > 0
 end
 
 -- Writes depth, name and self value of each node, and its other value if there is one; parents

@@ -81,7 +81,6 @@ function columns.write(view, write, number_of, most, begin)
   local function list_of(i) return number_of[cells[i].slot] end
   local function value_of(i)
     local cell = cells[i]
-    if view.weight == "samples" then return cell.samples end
     return cell.weight * members[slots:event(cell.slot)]
   end
   list = countsort(countsort(list, n, its.last, its_column), n, most, list_of)

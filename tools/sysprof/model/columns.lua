@@ -1,21 +1,23 @@
 ----------------------------------------------------------------------------
 -- Columns of time: the samples of each slot by column, for a page that shows a part of the time.
 --
--- Of sums of real time only. A cell, 24 bytes, has samples of a slot in a column. Where there are more than
--- limits.CELLS, or LIVE_CELLS, those of a slot and column become one, and columns get twice as long until half of the
--- cells are free.
+-- Of sums of real time only. A cell, 16 bytes, has time of a slot in a column. A wait has its part in each column that
+-- it lies in, a sum of waits and CPU time stand where their samples end. Where there are more cells than limits.CELLS,
+-- or LIVE_CELLS, those of a slot and column become one, and columns get twice as long until half of the cells are free.
 ----------------------------------------------------------------------------
 
 local array = require("sysprof.base.array")
 local countsort = require("sysprof.base.countsort")
 local events = require("sysprof.model.events")
 local limits = require("sysprof.base.limits")
+local threadstates = require("sysprof.model.threadstates")
 
-local cells = array.kind("struct { double weight; int32_t slot, column, samples; }")
+local cells = array.kind("struct { double weight; int32_t slot, column; }")
 
 local COLUMN_US = 20000	-- Length of a column at first.
 local COLUMNS = 2^20	-- More are made longer.
 local FIRST = 1024	-- Cells that there is room for at first.
+local SPAN = 1024	-- A wait lies in at most so many columns.
 
 local columns = {}
 local methods = {}
@@ -27,11 +29,11 @@ local function unite(self)
   for i = 1, self.n - 1 do
     local cell, into = list[i], list[last]
     if cell.slot == into.slot and cell.column == into.column then
-      into.weight, into.samples = into.weight + cell.weight, into.samples + cell.samples
+      into.weight = into.weight + cell.weight
     else
       last = last + 1
       into = list[last]
-      into.weight, into.slot, into.column, into.samples = cell.weight, cell.slot, cell.column, cell.samples
+      into.weight, into.slot, into.column = cell.weight, cell.slot, cell.column
     end
   end
   self.n = math.min(self.n, last + 1)
@@ -51,7 +53,7 @@ local function order(self)
   local sorted = array.resize(cells, nil, self.cap)
   for i = 0, self.n - 1 do
     local from, to = list[by_slot[i]], sorted[i]
-    to.weight, to.slot, to.column, to.samples = from.weight, from.slot, from.column, from.samples
+    to.weight, to.slot, to.column = from.weight, from.slot, from.column
   end
   array.free(by_column)
   array.free(by_slot)
@@ -75,14 +77,31 @@ local function make_room(self)
   if self.n > self.most / 2 then self.is_full, self.list, self.n = true, nil, 0 end
 end
 
--- Adds samples of a slot at a time.
-local function add(self, slot, now, samples, weight)
+-- Adds weight of a slot at a time.
+local function add(self, slot, now, weight)
   while now >= COLUMNS * self.step_us do widen(self) end
   if self.n == self.cap then make_room(self) end
   if self.is_full then return end
   local cell, column = self.list[self.n], math.floor(now / self.step_us)
-  cell.weight, cell.slot, cell.column, cell.samples = weight, slot, column, samples
+  cell.weight, cell.slot, cell.column = weight, slot, column
   self.n, self.last = self.n + 1, math.max(self.last, column)
+end
+
+-- Adds nanoseconds of a slot that end at a time: the first column gets what the others have no room for.
+local function add_span(self, slot, now, ns)
+  local end_ns, step_ns, first, last = now * 1000, nil, nil, nil
+  while true do
+    step_ns = self.step_us * 1000
+    first, last = math.floor(math.max(end_ns - ns, 0) / step_ns), math.ceil(end_ns / step_ns) - 1
+    if last - first < SPAN then break end
+    widen(self)
+  end
+  for column = last, first + 1, -1 do
+    local part = math.min(end_ns, (column + 1) * step_ns) - column * step_ns
+    add(self, slot, column * step_ns / 1000, part)
+    ns = ns - part
+  end
+  add(self, slot, first * step_ns / 1000, ns)
 end
 
 -- Adds the cells of another profile, which loses them. slot_of: a slot here by one there, 0 if it is left out.
@@ -94,7 +113,7 @@ function methods:merge(other, slot_of)
     local cell = other.list[i]
     local slot = slot_of[cell.slot]
     if slot ~= 0 and not self.is_full then
-      add(self, slot, cell.column * other.step_us, cell.samples, cell.weight)
+      add(self, slot, cell.column * other.step_us, cell.weight)
     end
   end
   if other.list then array.free(other.list) end
@@ -114,7 +133,10 @@ function columns.attach(profile, options)
     if slot and not own.is_full and profile.session.meta.wall then
       local its = profile.slots:event(slot)
       if is_part[its] == nil then is_part[its] = events.is_part(its) end
-      if is_part[its] then add(own, slot, now, 1, weight) end
+      if is_part[its] and weight > 0 then
+	local add_its = threadstates.is_span(profile, lua, its.unit) and add_span or add
+	add_its(own, slot, now, weight)
+      end
     end
     return ok, slot
   end

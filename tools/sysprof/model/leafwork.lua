@@ -12,11 +12,24 @@ local function is_unplaced(what, arg)
 	 what == G.SPF_WORK_UNSEEN and arg == G.SPF_UNSEEN_NO_TICK
 end
 
--- Returns SPF_WORK_* of the leaf of the samples of a slot, and its argument; nil if the leaf is no work.
-function leafwork.of(profile, slot)
-  local all, node = profile.stacks, profile.slots:lua(slot)
-  local leaf = node ~= 0 and all:leaf(node)
+-- Returns SPF_WORK_* of the leaf of a stack's Lua side, and its argument; nil if the leaf is no work.
+function leafwork.of_stack(all, lua)
+  local leaf = lua ~= 0 and all:leaf(lua)
   if leaf and all.kind[leaf] == G.SPF_FRAME_WORK then return all.extra[leaf], all.payload[leaf] end
+end
+
+-- The same of the samples of a slot.
+function leafwork.of(profile, slot)
+  return leafwork.of_stack(profile.stacks, profile.slots:lua(slot))
+end
+
+local IS_SUM = { [G.SPF_WORK_READY] = true, [G.SPF_WORK_SHORT] = true, [G.SPF_WORK_LOST] = true,
+		 [G.SPF_WORK_UNKEPT] = true, [G.SPF_WORK_OTHERS] = true }
+
+-- Whether a sample stands for many: for waits or ready time of up to a second, or for what has no sample. lua: its stack.
+function leafwork.is_sum(all, lua)
+  local what, arg = leafwork.of_stack(all, lua)
+  return IS_SUM[what] or what == G.SPF_WORK_UNSEEN and arg == G.SPF_UNSEEN_MANY
 end
 
 -- Whether nobody has seen a stack: its only frame tells why. lua, host: nodes of its sides.

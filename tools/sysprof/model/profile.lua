@@ -84,7 +84,7 @@ end
 --   timeline   keep each sample's time, weight and slot (sysprof.model.timeline)
 --   activity   note what threads do over time (sysprof.model.activity, sysprof.model.columns)
 --   live       of a program that runs: less room (sysprof.model.room)
---   from, to   count only samples in [from, to), microseconds since the start
+--   from, to   count only samples in [from, to), microseconds since the start; of waits the part in it
 function profile.new(options)
   local account = room.account(options)
   local p = setmetatable({

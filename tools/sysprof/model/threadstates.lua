@@ -16,8 +16,6 @@ threadstates.NAMES = { "on CPU", "waiting", "runnable", "lost" }
 
 local OF_WORK = { [G.SPF_WORK_READY] = threadstates.RUNNABLE, [G.SPF_WORK_LOST] = threadstates.LOST,
 		  [G.SPF_WORK_UNKEPT] = threadstates.LOST }
-local IS_SUM = { [G.SPF_WORK_READY] = true, [G.SPF_WORK_SHORT] = true, [G.SPF_WORK_LOST] = true,
-		 [G.SPF_WORK_UNKEPT] = true, [G.SPF_WORK_OTHERS] = true }
 
 -- Returns the state of the thread in the samples of a slot.
 function threadstates.of(profile, slot)
@@ -25,9 +23,14 @@ function threadstates.of(profile, slot)
   return OF_WORK[leafwork.of(profile, slot)] or threadstates.WAITING
 end
 
--- Whether a sample of a slot stands for many: for waits or ready time of up to a second, or for what has no sample.
+-- Whether a sample of a slot stands for many, see leafwork.
 function threadstates.is_sum(profile, slot)
-  return IS_SUM[leafwork.of(profile, slot)] == true
+  return leafwork.is_sum(profile.stacks, profile.slots:lua(slot))
+end
+
+-- Whether the weight of a sample is a time that ends when the sample does: one wait, or a part of it. unit: of its event.
+function threadstates.is_span(profile, lua, unit)
+  return units.of(unit).by_others and not leafwork.is_sum(profile.stacks, lua)
 end
 
 -- Returns the sums of the weights of an event by state, in its unit.

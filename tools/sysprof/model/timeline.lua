@@ -7,6 +7,8 @@
 ----------------------------------------------------------------------------
 
 local array = require("sysprof.base.array")
+local events = require("sysprof.model.events")
+local threadstates = require("sysprof.model.threadstates")
 
 local singles = array.kind("struct { double time; float weight; int32_t slot; }")
 local numbers = array.kind("int32_t")
@@ -104,24 +106,51 @@ function methods:in_order()
   end
 end
 
--- Makes a profile keep its samples by its options, see sysprof.model.profile.
-function timeline.attach(profile, options)
-  if not (options.timeline or options.from or options.to) then return end
+-- Returns a function that returns the time and the weight that a sample has in [from, to), nil if none. A wait
+-- counts for its part in there, another sample where it stands.
+local function clipper(profile, from, to)
+  local function ns(us) return math.floor(us * 1000 + 0.5) end
+  local from_ns, to_ns = from > 0 and ns(from) or -math.huge, ns(to)
+  return function(now, weight, lua, event)
+    if weight > 0 and threadstates.is_span(profile, lua, events.of_index(profile.session, event).unit) then
+      local end_ns = now * 1000
+      local first, last = math.max(end_ns - weight, from_ns), math.min(end_ns, to_ns)
+      if first >= last then return nil end
+      return last < end_ns and last / 1000 or now, last - first
+    elseif now >= from and now < to then
+      return now, weight
+    end
+  end
+end
+
+-- Makes a profile count a part of the time only, by its options.
+local function attach_range(profile, options)
+  if not (options.from or options.to) then return end
   local add = profile.add
   local from, to = options.from or 0, options.to or math.huge
-  local line = options.timeline and timeline.new()
-  profile.timeline = line or nil
-  profile.whole, profile.from, profile.to = not (options.from or options.to), from, to
+  local clip = clipper(profile, from, to)
+  profile.whole, profile.from, profile.to = false, from, to
   profile.add = function(now, weight, state, lua, host, event)
-    if now < from or now >= to then
-      profile.last_passed = now
-      return true
-    end
-    if line and not profile.room:take("SINGLES") then return false end
-    local ok, slot = add(now, weight, state, lua, host, event)
-    if line and slot then line:add(now, weight, slot) end
-    return ok, slot
+    local its_end, its_weight = clip(now, weight, lua, event)
+    if its_end ~= now then profile.last_passed = now end
+    if not its_end then return true end
+    return add(its_end, its_weight, state, lua, host, event)
   end
+end
+
+-- Makes a profile keep its samples by its options, see sysprof.model.profile.
+function timeline.attach(profile, options)
+  local add, line = profile.add, options.timeline and timeline.new()
+  if line then
+    profile.timeline = line
+    profile.add = function(now, weight, state, lua, host, event)
+      if not profile.room:take("SINGLES") then return false end
+      local ok, slot = add(now, weight, state, lua, host, event)
+      if slot then line:add(now, weight, slot) end
+      return ok, slot
+    end
+  end
+  attach_range(profile, options)
 end
 
 return timeline
