@@ -5,6 +5,7 @@ local json = require("json_decode")
 local t = require("tools_test")
 
 local FILE = "live.bin"
+local REPORT = ("'%s' '%s/tools/luajit-sysprof.lua' report "):format(t.luajit, t.source)
 
 local function start(options)
   local o = { mode = "C", clock = "alloc/period=1/", path = FILE, force = true }
@@ -143,12 +144,24 @@ t.contains(out, "  4-7 cycles\n", "by age: rows")
 status, out = t.parse("--event=live --label='age=0 cycles' --no-host --weight=objects " .. FILE)
 t.equal(status, 0, "an age is a label")
 t.contains(out, "make", "an age is a label")
-for _, case in ipairs { { "--by=age", "the event 'alloc' has no ages; choose an event with ages, such as live" },
+for _, case in ipairs { { "--by=age --event=alloc", "the event 'alloc' has no ages; choose an event with ages, such as live" },
 			{ "--by=type --event=live", nil } } do
   local code, _, err = t.parse("--format=top " .. case[1] .. " " .. FILE)
   t.equal(code, case[2] and 1 or 0, case[1])
   if case[2] then t.contains(err, case[2], case[1]) end
 end
+local err
+status, out = t.shell(REPORT .. "--older=4 --by=age --weight=objects --include=make " .. FILE)
+t.equal(status, 0, "older: status")
+t.ok(out:find("  4-7 cycles\n", 1, true) and out:find("  8-15 cycles\n", 1, true) and not out:find("  2-3 cycles\n", 1, true),
+     "older: rows: " .. out)
+status, out = t.shell(REPORT .. "--older=8 " .. FILE)
+t.equal(status, 0, "older, by line: status")
+t.contains(out, "  Lua line\n", "older: lines are the default")
+t.contains(out, ("%d)\n"):format(line_of(make)), "older: the line")
+status, _, err = t.shell(REPORT .. "--older=6 " .. FILE)
+t.equal(status, 2, "older: no power of two")
+t.contains(err, "option '--older': expected 1, 2, 4, 8 or another power of two", "older: no power of two")
 t.equal(#kept, 5, "the lists")
 collectgarbage("restart")
 

@@ -134,6 +134,28 @@ end
 t.equal(table.concat(ages, ", "), "4-7 cycles, 4-7 cycles, 4-7 cycles, 2-3 cycles", "ages")
 t.contains(render(p, "top"), "\nlive: the rest     ", "report: the rest")
 
+-- Old blocks: ages come by powers of two.
+local function older(profile, cycles, options)
+  options = options or {}
+  options.older = cycles
+  return view.new(profile, options)
+end
+for cycles, n in pairs { [1] = 4, [2] = 4, [4] = 3, [8] = 0 } do
+  local v = assert(older(p, cycles))
+  t.equal(v.event.name, "live", "--older chooses the event")
+  local found = 0
+  v:each(function(_, _, _, slot) found = found + p.slots:samples(slot) end)
+  t.equal(found, n, ("blocks of at least %d cycles"):format(cycles))
+  if n == 0 then
+    t.equal(v:nothing_text(), "no sample passes the filters: nothing has lived through 8 cycles of the collector; " ..
+	    "the oldest: 4-7 cycles", "nothing is as old")
+  end
+end
+t.equal(select(2, older(p, 4, { event = "alloc" })),
+	"the event 'alloc' has no ages; choose an event with ages, such as live", "ages of another event")
+t.equal(select(2, older(read(stream():finish()), 4, { event = "object" })),
+	"the profiler that wrote this did not note the ages of 'object'; --older needs them", "things without ages")
+
 -- What is left is an estimate: it may be more than the VM holds.
 p = sized({ { FIRST + G.SPF_EVENT_HELD, 1000 } }, 20000)
 t.contains(render(p, "top"), "\nlive: the rest     about 0 B, standard error ", "an estimate above what the VM holds")

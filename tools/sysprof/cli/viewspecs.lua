@@ -28,6 +28,13 @@ local function to_label(s)
   return nil, "KEY=VALUE"
 end
 
+-- Ages are known by powers of two.
+local function to_cycles(s)
+  local n = #s <= 10 and s:find("^%d+$") and tonumber(s)
+  if n and n > 0 and select(1, math.frexp(n)) == 0.5 then return n end
+  return nil, "1, 2, 4, 8 or another power of two"
+end
+
 -- What the rows of a table may be.
 local ROWS = {
   { "lua", "Lua functions, with what they call in C" },
@@ -125,6 +132,10 @@ local SPECS = {
     brief = "only this thread, by name or id", help = { "only samples of threads with this id or name" } },
   { name = "label", key = "labels", arg = "LABEL", list = true, convert = to_label,
     help = { "only samples with this label, KEY=VALUE" } },
+  { name = "older", key = "older", arg = "CYCLES", convert = to_cycles,
+    brief = "only live blocks that outlived N collections", help = {
+    "only live blocks that have lived through so many cycles",
+    "of the collector: 1, 2, 4, 8... 'report' shows their lines" } },
   { name = "from", key = "from", arg = "SECONDS", convert = to_microseconds,
     brief = "only from this time on; --to: before this time",
     help = { "only samples from this time on, counted from the start" } },

@@ -363,6 +363,13 @@ function events.of_waits(profile)
   end
 end
 
+-- Returns the name of the first event of what is left of things, or nil.
+function events.of_left(profile)
+  for _, e in ipairs(events.list(profile)) do
+    if e.of then return e.name end
+  end
+end
+
 -- Returns the event of a profile by the name that was asked for or used; the first one
 -- without a name. Returns nil and a message for an unknown name.
 function events.choose(profile, name)

@@ -70,11 +70,16 @@ function labels.age_text(cycles)
   return ("%.0f-%.0f cycles"):format(first, first * 2 - 1)
 end
 
+-- Returns the least age of a class by its text.
+function labels.least_age(age_text)
+  return tonumber(age_text:match("^%d+"))
+end
+
 -- Returns a list of { text, count } by increasing age, from counts by text.
 function labels.age_counts(counts)
   local list = {}
   for text, n in pairs(counts) do list[#list + 1] = { text, n } end
-  sort(list, function(a, b) return tonumber(a[1]:match("%d+")) < tonumber(b[1]:match("%d+")) end)
+  sort(list, function(a, b) return labels.least_age(a[1]) < labels.least_age(b[1]) end)
   return list
 end
 

@@ -117,9 +117,20 @@ local function missing_label(view)
   end
 end
 
+-- The ages of what is left come by powers of two, and so do those that can be asked for.
+local function missing_age(view)
+  local asked = view.options.older
+  if not asked then return nil end
+  local slots, list = view.profile.slots, nil
+  list = labels.age_counts(count(view, function(i) return labels.value(slots:labels(i), labels.AGE) end))
+  local oldest = list[#list] and list[#list][1]
+  if not oldest or labels.least_age(oldest) >= asked then return nil end
+  return ("nothing has lived through %.0f cycles of the collector; the oldest: %s"):format(asked, oldest)
+end
+
 -- Returns why no sample of a view passes its filters, as a message; nil if no single filter is the reason.
 function choices.missing(view)
-  return missing_thread(view) or missing_state(view) or missing_label(view)
+  return missing_thread(view) or missing_state(view) or missing_label(view) or missing_age(view)
 end
 
 return choices

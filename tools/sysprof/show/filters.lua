@@ -103,6 +103,7 @@ end
 --   states, threads   lists of states of the VM, and of ids or names of threads
 --   labels            list of texts "KEY=VALUE": samples that have, of each of these
 --                     keys, one of its values
+--   older             only what is left and has lived through so many cycles of the collector, a power of two
 -- Returns nil without any of them.
 function filters.new(options)
   local f = setmetatable({
@@ -111,6 +112,7 @@ function filters.new(options)
     depth = options.depth,
     states = set_of(options.states), threads = set_of(options.threads),
     labels = filters.wanted_labels(options.labels),
+    older = options.older,
   }, mt)
   return next(f) and f or nil
 end
@@ -120,6 +122,10 @@ function methods:takes(slot)
   for _, wanted in ipairs(self.labels or {}) do
     local value = labels.value(slot.labels, wanted[1])
     if not value or not wanted[2][value] then return false end
+  end
+  if self.older then
+    local age = labels.value(slot.labels, labels.AGE)
+    if not age or labels.least_age(age) < self.older then return false end
   end
   return (not self.states or self.states[slot.state] or false) and self:takes_thread(slot.thread)
 end

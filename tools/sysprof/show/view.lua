@@ -8,6 +8,7 @@
 local events = require("sysprof.model.events")
 local choices = require("sysprof.show.choices")
 local filters = require("sysprof.show.filters")
+local labels = require("sysprof.model.labels")
 local leafwork = require("sysprof.model.leafwork")
 local join = require("sysprof.show.join")
 local limits = require("sysprof.base.limits")
@@ -56,6 +57,15 @@ local function choose_weight(event, option)
 		      event.second and ", " .. event.second or "")
 end
 
+-- Whether an event's samples tell how old what is left is.
+local function has_ages(profile, event)
+  local slots = profile.slots
+  for i = 1, slots:count() do
+    if event.members[slots:event(i)] and labels.value(slots:labels(i), labels.AGE) then return true end
+  end
+  return false
+end
+
 -- Tells the kinds of the waits by whole stacks, whatever a view leaves out of them.
 local function find_loops(self)
   local opt = self.options
@@ -78,7 +88,7 @@ end
 --                      "cpu" (the same, microseconds), "bytes" (the same), or what the
 --                      second weights of the event count; if missing, "event" for bytes,
 --                      real time, and CPU time with much of unknown places, else "samples"
---   include, exclude, root, depth, states, threads, labels   see sysprof.show.filters
+--   include, exclude, root, depth, states, threads, labels, older   see sysprof.show.filters
 --   blocking           only waits that block Lua code or its loop, see sysprof.show.loops
 --   loops              patterns: functions that match are event loops
 --   symbols            folders with files that have symbols
@@ -88,7 +98,9 @@ end
 function view.new(profile, options)
   options = options or {}
   local shows_waits = options.blocking or options.by == "syscall"
-  local event, err = events.choose(profile, options.event or shows_waits and events.of_waits(profile) or nil)
+  local needs_age = options.older or options.by == "age"
+  local event, err = events.choose(profile, options.event or shows_waits and events.of_waits(profile) or
+				   needs_age and events.of_left(profile) or nil)
   if not event then return nil, err end
   local weight, unit, what = choose_weight(event, options.weight or default_weight(profile, event))
   if not weight then return nil, unit end
@@ -96,8 +108,10 @@ function view.new(profile, options)
     return nil, ("the event '%s' has no types; choose an event with types, such as alloc")
 		:format(event.name)
   end
-  if options.by == "age" and not event.of then
+  if needs_age and not event.of then
     return nil, ("the event '%s' has no ages; choose an event with ages, such as live"):format(event.name)
+  elseif options.older and event.samples > 0 and not has_ages(profile, event) then
+    return nil, ("the profiler that wrote this did not note the ages of '%s'; --older needs them"):format(event.name)
   end
   if shows_waits and not event.has_waits then
     local other = events.of_waits(profile)

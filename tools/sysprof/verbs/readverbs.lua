@@ -21,7 +21,8 @@ local viewspecs = require("sysprof.cli.viewspecs")
 
 local PROGRAM = "luajit-sysprof"
 local LIMIT = 25	-- Rows of a table that fits a screen, with its head.
-local BY = "lua"	-- Rows of a table.
+local BY = "lua"	-- Rows of a table,
+local BY_OF_OLD = "lualine"	-- and of old blocks: a leak is at a line.
 local EMPTY_BYTES = 2^20	-- Bytes of a profile without samples.
 
 local DEFAULT = "Without FILE, it reads the last recording from this folder, or %s.\n"
@@ -97,7 +98,7 @@ add {
     local missing = default_file(this, rest)
     if missing then return this.usage_error(missing) end
     opt.brief, opt.limit = true, opt.limit or LIMIT
-    return report.show(this, opt, rest, "top", BY)
+    return report.show(this, opt, rest, "top", opt.older and BY_OF_OLD or BY)
   end,
 }
 
