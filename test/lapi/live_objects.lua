@@ -150,7 +150,7 @@ for _, case in ipairs { { "--by=age --event=alloc", "the event 'alloc' has no ag
   t.equal(code, case[2] and 1 or 0, case[1])
   if case[2] then t.contains(err, case[2], case[1]) end
 end
-local err
+local _, err
 status, out = t.shell(REPORT .. "--older=4 --by=age --weight=objects --include=make " .. FILE)
 t.equal(status, 0, "older: status")
 t.ok(out:find("  4-7 cycles\n", 1, true) and out:find("  8-15 cycles\n", 1, true) and not out:find("  2-3 cycles\n", 1, true),

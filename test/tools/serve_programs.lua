@@ -150,14 +150,40 @@ for _, seconds in ipairs { "0", "-1", "x", "3601", "1e3", "99999999999", "%31%00
 end
 refused("/debug/pprof/mutex", 404, "there is no /debug/pprof/mutex here; /debug/pprof/ lists what there is")
 
-do	-- A program that stays in compiled code tells no allocations, but its CPU time.
+-- A VM that sleeps, or stays in compiled code, begins no recording of allocations: an empty profile tells why.
+local NEVER = "not recorded: the VM ran no Lua code outside of compiled code"
+for name, code in pairs { loop = programs.LOOP, sleep = "require('ffi').cdef 'int sleep(unsigned);' require('ffi').C.sleep(600)" } do
+  local idle = programs.start(name .. ".lua", code)
+  local other = client.serve(idle)
+  for path, event in pairs { allocs = "alloc", heap = "live" } do
+    local status, _, body = client.get(other.port, ("/debug/pprof/%s?seconds=0.2"):format(path))
+    t.equal(status, 200, name .. ": status of " .. path .. ": " .. body:sub(1, 200))
+    local p = pprof.decode(body)
+    t.equal(#p.samples, 0, name .. ": no sample of " .. path)
+    t.contains(table.concat(p.comments, "\n"), ("event %s: %s"):format(event, NEVER), name .. ": comment of " .. path)
+  end
+  local status, _, body = client.get(other.port, "/debug/pprof/heap?seconds=0.2&debug=1")
+  t.equal(status, 200, name .. ": status of the text")
+  t.contains(body, "event live         " .. NEVER .. "\n", name .. ": text")
+  status, _, body = client.get(other.port, "/flame?seconds=0.2&event=alloc")
+  t.equal(status, 200, name .. ": status of the page")
+  t.contains(body, "<tr><th>event alloc</th><td>" .. NEVER .. "</td></tr>", name .. ": page")
+  t.wait_until("the server tells why", function()
+    return t.content(other.log):find(("process %d (%s.lua): alloc: nothing was recorded: "):format(idle, name), 1, true)
+  end)
+  if name == "sleep" then
+    status, _, body = client.get(other.port, "/debug/pprof/profile?seconds=0.2")
+    t.equal(status, 200, "CPU time of a program asleep: status")
+    t.equal(#pprof.decode(body).samples, 0, "CPU time of a program asleep")
+  end
+  client.stop(other)
+  programs.stop { idle }
+end
+
+do	-- Its CPU time is recorded.
   local loop = programs.start("loop.lua", programs.LOOP)
   local other = client.serve(loop)
-  local status, _, body = client.get(other.port, "/debug/pprof/heap?seconds=0.5")
-  t.equal(status, 503, "heap of compiled code: status")
-  t.contains(body, "the event 'live' was not recorded; ", "heap of compiled code")
-  t.contains(body, ("process %d (loop.lua): alloc: nothing was recorded: the program waited, stayed in compiled " ..
-		    "code, or blocks or handles our signal\n"):format(loop), "heap of compiled code")
+  local status, body, _
   status, _, body = client.get(other.port, "/debug/pprof/profile?seconds=0.5&event=cpu,alloc&debug=1")
   t.equal(status, 200, "CPU time beside allocations: status")
   t.contains(body, "never_left (loop.lua:1)", "CPU time beside allocations")

@@ -89,13 +89,11 @@ end
 
 -- Adds nanoseconds of a slot that end at a time: the first column gets what the others have no room for.
 local function add_span(self, slot, now, ns)
-  local end_ns, step_ns, first, last = now * 1000, nil, nil, nil
-  while true do
-    step_ns = self.step_us * 1000
-    first, last = math.floor(math.max(end_ns - ns, 0) / step_ns), math.ceil(end_ns / step_ns) - 1
-    if last - first < SPAN then break end
-    widen(self)
-  end
+  local end_ns = now * 1000
+  local begin_ns = math.max(end_ns - ns, 0)
+  while end_ns - begin_ns > (SPAN - 1) * self.step_us * 1000 do widen(self) end
+  local step_ns = self.step_us * 1000
+  local first, last = math.floor(begin_ns / step_ns), math.ceil(end_ns / step_ns) - 1
   for column = last, first + 1, -1 do
     local part = math.min(end_ns, (column + 1) * step_ns) - column * step_ns
     add(self, slot, column * step_ns / 1000, part)

@@ -26,7 +26,7 @@ end
 local IS_SUM = { [G.SPF_WORK_READY] = true, [G.SPF_WORK_SHORT] = true, [G.SPF_WORK_LOST] = true,
 		 [G.SPF_WORK_UNKEPT] = true, [G.SPF_WORK_OTHERS] = true }
 
--- Whether a sample stands for many: for waits or ready time of up to a second, or for what has no sample. lua: its stack.
+-- Whether a sample stands for many: for waits or ready time of up to a second, or for what has no sample.
 function leafwork.is_sum(all, lua)
   local what, arg = leafwork.of_stack(all, lua)
   return IS_SUM[what] or what == G.SPF_WORK_UNSEEN and arg == G.SPF_UNSEEN_MANY

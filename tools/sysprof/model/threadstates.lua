@@ -28,7 +28,7 @@ function threadstates.is_sum(profile, slot)
   return leafwork.is_sum(profile.stacks, profile.slots:lua(slot))
 end
 
--- Whether the weight of a sample is a time that ends when the sample does: one wait, or a part of it. unit: of its event.
+-- Whether the weight of a sample is a time that ends when the sample does: one wait, or a part of it.
 function threadstates.is_span(profile, lua, unit)
   return units.of(unit).by_others and not leafwork.is_sum(profile.stacks, lua)
 end

@@ -5,7 +5,6 @@
 ----------------------------------------------------------------------------
 
 local coroutines = require("sysprof.serve.coroutines")
-local events = require("sysprof.model.events")
 local files = require("sysprof.base.files")
 local limits = require("sysprof.base.limits")
 local pages = require("sysprof.serve.pages")
@@ -46,9 +45,6 @@ local function render(write, paths, wanted, event, title, names, most)
   local shown, wrong = view.new(profile, { event = event, limit = TOP_LIMIT, fixed_limit = true,
 					   weight = wanted.format == "pprof" and "event" or nil })
   if not shown then return 404, wrong end
-  if events.never_began(shown.event) then
-    return 503, ("the event '%s' was not recorded"):format(shown.event.name)
-  end
   shown.options.title = shown:default_title(title)
   local failed = format.render(shown, write)
   if failed then return 503, failed end

@@ -121,8 +121,8 @@ end
 local function missing_age(view)
   local asked = view.options.older
   if not asked then return nil end
-  local slots, list = view.profile.slots, nil
-  list = labels.age_counts(count(view, function(i) return labels.value(slots:labels(i), labels.AGE) end))
+  local slots = view.profile.slots
+  local list = labels.age_counts(count(view, function(i) return labels.value(slots:labels(i), labels.AGE) end))
   local oldest = list[#list] and list[#list][1]
   if not oldest or labels.least_age(oldest) >= asked then return nil end
   return ("nothing has lived through %.0f cycles of the collector; the oldest: %s"):format(asked, oldest)

@@ -213,10 +213,11 @@ local function broken_text(e)
 end
 
 local START_US = 10000		-- An event takes less to begin.
+local NEVER_BEGAN = "not recorded: the VM ran no Lua code outside of compiled code"
 
 -- Returns what was sampled of an event, and how often.
 function selfreport.event_text(profile, e)
-  if events.never_began(e) then return "not recorded" end
+  if events.never_began(e) then return NEVER_BEGAN end
   if e.of then return memory.left_text(e, profile.whole) end
   local s = sums_text(e, profile.whole)
   if e.parts then return s .. states_text(profile, e) end
