@@ -722,12 +722,24 @@ t.with_file(stream, function(path)
   command("--blocking --by=syscall " .. path, 0, "7.000  [waiting: read]\n")
   command("--format=top --by=syscall " .. path, 0, "2000.000  [waiting: poll]\n")
   t.equal(command("--blocking --format=folded " .. path, 0), FOLDED, "command: folded")
-  t.ok(not command("--blocking --loop=fetch --loop ^nap$ " .. path, 0, "in ev_run, fetch, uv_run\n"):find("  f (", 1, true),
-       "command: --loop")
+  t.ok(not command("--blocking --loop=fetch --loop ^nap$ " .. path, 0, "in ev_run, fetch, uv_run\n",
+		   path .. ": --loop=fetch matches fetch\n"):find("  f (", 1, true), "command: --loop")
+  command("--blocking --loop=no_such " .. path, 0, LINES, ": warning: --loop=no_such matches no function that waits or has called one\n")
+  -- The report of waits has at most four lines above the table.
+  local report = ("'%s' '%s/tools/luajit-sysprof.lua' report "):format(t.luajit, t.source)
+  for _, o in ipairs { "--blocking", "--by=syscall", "--blocking --loop=x 2>/dev/null", "" } do
+    local _, out = t.shell(report .. path .. " " .. o)
+    local brief = out:match("^(.-)\n\n")
+    t.ok(select(2, brief:gsub("\n", "")) < 4, o .. ": a short head: " .. brief)
+    if o == "--blocking" then
+      t.contains(brief, "\nwaits     idle 2.020 s, 2 waits in ev_run, uv_run; blocking 0.024 s, 7 waits;", "one line of waits")
+    end
+  end
   -- A pattern matches a name with the line of the definition, and with the current one, in each format.
   for _, name in ipairs { "^f (a.lua:10)$", "^f (a.lua:11)$" } do
-    command(("--blocking --loop='%s' %s"):format(name, path), 0, "in ev_run, f (a.lua:10), uv_run\n")
-    t.equal(command(("--blocking --format=folded --loop='%s' %s"):format(name, path), 0), FOLDED:match("[^\n]*\n[^\n]*\n(.*)$"), name)
+    local said = ("--loop=%s matches f (a.lua:10), Lua code: all its own sleeps are idle; a C function is exacter\n"):format(name)
+    command(("--blocking --loop='%s' %s"):format(name, path), 0, "in ev_run, f (a.lua:10), uv_run\n", said)
+    t.equal(command(("--blocking --format=folded --loop='%s' %s"):format(name, path), 0, nil, said), FOLDED:match("[^\n]*\n[^\n]*\n(.*)$"), name)
   end
   command("--blocking --thread=9 " .. path, 0, "shown              0.000 ms, 0 samples\n", "no sample")
   command("--blocking --exclude=read --exclude=fault --exclude=nap --exclude=pcall " .. path, 0, head_of("line"), "no sample")

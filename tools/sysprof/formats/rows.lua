@@ -77,7 +77,7 @@ local function count_frames(view, by)
   local list, sum, stamp, entry_of = {}, 0, 0, grouping[by](view)
   view:each_joined(function(parts, n, v, slot)
     stamp, sum = stamp + 1, sum + v
-    local leaf
+    local leaf, is_row
     for i = 1, n do
       local part = parts[i]
       local entry = (by ~= "module" or part ~= join.COROUTINE or n == 1) and entry_of(part)
@@ -91,7 +91,9 @@ local function count_frames(view, by)
 	end
 	leaf = row
       end
+      is_row = entry
     end
+    list.has_others = list.has_others or leaf and not is_row or false
     if not leaf then
       local is_unseen = view.profile.slots:state(slot) == slots.UNKNOWN
       leaf = row_of(list, is_unseen and view.symbols:name(parts[n]).plain or NO_LUA)
@@ -126,7 +128,7 @@ local function count_slots(view, text_of)
 end
 
 -- Returns the list of rows { entry=, self=, total=, compiled= }, not in order, and the sum. compiled is the part of
--- total where it was compiled code.
+-- total where it was compiled code. The list has_others if a row has self of other parts.
 function rows.count(view)
   local by = view.options.by or view.options.lines and "line" or "function"
   if slot_text[by] then return count_slots(view, slot_text[by]) end

@@ -4,6 +4,7 @@
 -- The rows are those of sysprof.formats.rows. The profile's report stands before the table.
 ----------------------------------------------------------------------------
 
+local G = require("sysprof.base.grammar")
 local headline = require("sysprof.show.headline")
 local rows = require("sysprof.formats.rows")
 local selfreport = require("sysprof.show.selfreport")
@@ -11,9 +12,12 @@ local text = require("sysprof.base.text")
 local top_compare = require("sysprof.formats.top_compare")
 local top_waits = require("sysprof.formats.top_waits")
 local units = require("sysprof.model.units")
+local work = require("sysprof.names.work")
 
 local LABEL_WIDTH, BRIEF_WIDTH = 18, 9	-- Of the head, at least.
 
+local SHORT_SHARE = 0.05	-- Of short waits: above, the table tells how to see their lines.
+local SHORT_HINT = "\n%s are below the threshold, so they have no stack; -e %s/threshold=%d/ shows lines of more.\n"
 local ABOUT_LUA = "\nSelf has C code and VM work that the function called; --by=function shows them.\n"
 
 local top = {}
@@ -32,19 +36,21 @@ end
 -- Writes the head; sum is what the table shows.
 local function write_head(view, sum, write)
   local brief = view.options.brief
-  local lines = brief and headline.lines(view.profile, view.options.title or "") or selfreport.lines(view.profile)
+  local lines = brief and headline.lines(view.profile, view.options.title or "", view.event) or
+		selfreport.lines(view.profile)
   local width = brief and BRIEF_WIDTH or LABEL_WIDTH
-  for _, line in ipairs(top_waits.lines(view)) do lines[#lines + 1] = line end
+  for _, line in ipairs(top_waits.lines(view, brief)) do lines[#lines + 1] = line end
   for _, line in ipairs(lines) do width = math.max(width, #line[1]) end
   local function put(label, value)
     write(("%s%s %s\n"):format(label, (" "):rep(width - #label), value))
   end
   for _, line in ipairs(lines) do put(line[1], line[2]) end
   local event = view:one_of_several() and view.event.name .. ": " or ""
-  if view.filter or view.kinds or event ~= "" then
-    local symbol = view.unit.symbol or view.weight == "second" and view.what
+  local is_told = brief and headline.is_of_waits(view.event) and view.weight == "weight"
+  if view.filter or not is_told and (view.kinds or event ~= "") then
     local value = view.unit == units.SAMPLES and "" or
-		  view:value_text(sum) .. (symbol and " " .. symbol or "") .. ", "
+		  (view.weight == "second" and view:amount_text(sum) or
+		   view:value_text(sum) .. (view.unit.symbol and " " .. view.unit.symbol or "")) .. ", "
     put("shown", event .. value .. text.plural(view.shown, "sample"))
   end
   write("\n")
@@ -63,6 +69,18 @@ local function render_comparison(view, write)
   if view.options.brief then return top_compare.render(view, list, write) end
   write_head(view, sum, write)
   top_compare.write_shares(view, list, write)
+end
+
+-- Returns how to see the lines of short waits, if they are many; or nil.
+local function short_hint(view, list, sum)
+  local event, name = view.event, work.name(G.SPF_WORK_SHORT)
+  if not event.has_waits then return nil end
+  for _, row in ipairs(list) do
+    if row.entry.text == name and row.self > SHORT_SHARE * sum then
+      local ns = top_waits.lower_threshold(view)
+      return ns and SHORT_HINT:format(name, event.name, ns)
+    end
+  end
 end
 
 -- -- API -------------------------------------------------------------------
@@ -91,7 +109,9 @@ function top.render(view, write)
 	 compiled_text(row), row.entry.text)
   end
   rows.write_rest(view, shown, list, write)
-  if view.options.by == "lua" then write(ABOUT_LUA) end
+  if view.options.by == "lua" and list.has_others and not view.event.is_of_things then write(ABOUT_LUA) end
+  local hint = short_hint(view, list, sum)
+  if hint then write(hint) end
 end
 
 return top

@@ -7,12 +7,15 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
+local headline = require("sysprof.show.headline")
 local loops = require("sysprof.show.loops")
 local sort = require("sysprof.base.sort")
 local text = require("sysprof.base.text")
 local threadstates = require("sysprof.model.threadstates")
 local units = require("sysprof.model.units")
 local work = require("sysprof.names.work")
+
+local USUAL_THRESHOLD, LOWEST_THRESHOLD = 2000000, 100000	-- Of offcpu, nanoseconds.
 
 local top_waits = {}
 
@@ -101,8 +104,33 @@ local function beside_text(row)
   return "  " .. best .. shown
 end
 
--- Returns lines { label, text } about all waits of a view: idle, blocking and so on.
-function top_waits.lines(view)
+-- Returns a threshold, in nanoseconds, below that of the profile; nil if it is the lowest, or there are several.
+function top_waits.lower_threshold(view)
+  local clock, found, n = view.profile.meta.clock or "", nil, 0
+  for ns in clock:gmatch("offcpu/threshold=(%d+)/") do found, n = tonumber(ns), n + 1 end
+  found = found or USUAL_THRESHOLD
+  if n > 1 or found <= LOWEST_THRESHOLD then return nil end
+  return math.max(found / 4, LOWEST_THRESHOLD)
+end
+
+-- Returns one sentence about all waits of a view. sums: { time, number } by kind.
+local function kinds_text(sums, unit, loop_names)
+  local parts = {}
+  for _, kind in ipairs(loops.KINDS) do
+    local s = sums[kind]
+    local amount = ("%s %s, %s"):format(kind, unit.total(s[1]), text.plural(s[2], "wait"))
+    if kind == loops.IDLE then
+      parts[1] = #loop_names > 0 and amount .. " in " .. table.concat(loop_names, ", ") or
+		 "no known event loop waited, --loop=NAME adds one"
+    elseif kind == loops.BLOCKING or s[1] > 0 then
+      parts[#parts + 1] = amount
+    end
+  end
+  return table.concat(parts, "; ")
+end
+
+-- Returns lines { label, text } about all waits of a view: idle, blocking and so on. brief: as few as possible.
+function top_waits.lines(view, brief)
   local slots, list, unit = view.profile.slots, {}, units.of(view.event.unit)
   if not view.kinds then return list end
   local sums = {}
@@ -110,6 +138,10 @@ function top_waits.lines(view)
   for slot, kind in pairs(view.kinds) do
     local sum, factor = sums[kind], view.event.members[slots:event(slot)]
     sum[1], sum[2] = sum[1] + slots:weight(slot) * factor, sum[2] + slots:second(slot)
+  end
+  if brief then
+    headline.wrap(list, "waits", kinds_text(sums, unit, view.loops))
+    return list
   end
   for i, kind in ipairs(loops.KINDS) do
     local s = unit.total(sums[kind][1]) .. ", " .. text.plural(sums[kind][2], "wait")

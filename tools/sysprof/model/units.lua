@@ -24,6 +24,7 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
+local text = require("sysprof.base.text")
 
 local units = {}
 
@@ -92,9 +93,9 @@ end
 
 -- Returns a value with its unit. what: name of what is counted.
 function units.amount(unit, v, what)
-  if unit == units.SAMPLES then what = v == 1 and "sample" or "samples" end
-  local behind = unit.symbol or (unit == COUNT or unit == units.SAMPLES) and what
-  return behind and unit.text(v) .. " " .. behind or unit.text(v)
+  if unit == units.SAMPLES then what = "samples" end
+  if what and (unit == COUNT or unit == units.SAMPLES) then return text.counted(v, what) end
+  return unit.symbol and unit.text(v) .. " " .. unit.symbol or unit.text(v)
 end
 
 -- Returns the head of a column of values.

@@ -41,9 +41,9 @@ function headline.real_time(profile)
   return sum
 end
 
--- Returns what a profile spans: times and threads.
-function headline.times(profile)
-  local parts, real, cpu = {}, headline.real_time(profile), selfreport.cpu_time(profile)
+-- Returns what a profile spans: times and threads. is_of_waits: its CPU time does not matter.
+function headline.times(profile, is_of_waits)
+  local parts, real, cpu = {}, headline.real_time(profile), not is_of_waits and selfreport.cpu_time(profile)
   local processes = headline.processes(profile)
   local of = processes > 1 and (" of %d processes"):format(processes) or ""
   if real then parts[1] = ("%.3f s%s"):format(real, of) end
@@ -54,7 +54,7 @@ function headline.times(profile)
 end
 
 -- Splits words into lines of the width that is left.
-local function wrap(list, label, s)
+function headline.wrap(list, label, s)
   local line = nil
   for word in s:gmatch("%S+") do
     if line and #line + 1 + #word > WIDTH - LABEL then
@@ -66,6 +66,8 @@ local function wrap(list, label, s)
   end
   if line then list[#list + 1] = { label, line } end
 end
+
+local wrap = headline.wrap
 
 -- Returns whether an event got much less than the rate that was asked for.
 function headline.is_slow(profile, e)
@@ -92,11 +94,12 @@ end
 local UNPLACED = { { G.SPF_WORK_UNKEPT, 0 }, { G.SPF_WORK_OTHERS, 0 }, { G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_NO_TICK } }
 
 -- Returns a sentence on weights without a place, such as the CPU time of threads that ended too soon. Returns nil if
--- they are below 1 % of each event.
-function headline.unplaced(profile)
+-- they are below 1 % of each event. event: only of this one, or nil.
+function headline.unplaced(profile, event)
   local parts = {}
   for _, e in ipairs(events.list(profile)) do
-    local sums = not e.parts and not e.of and e.weight > 0 and leafwork.unplaced(profile, e) or {}
+    local counts = not e.parts and not e.of and e.weight > 0 and (not event or e.key == event.key)
+    local sums = counts and leafwork.unplaced(profile, e) or {}
     for _, unplaced in ipairs(UNPLACED) do
       local share = (sums[unplaced[1]] or 0) / e.weight
       if share >= UNPLACED_SHARE then
@@ -108,8 +111,14 @@ function headline.unplaced(profile)
   return #parts > 0 and table.concat(parts, ", ") or nil
 end
 
+-- Whether an event tells waits: of threads or of coroutines. Each wait is a sample, so there is no rate.
+function headline.is_of_waits(e)
+  return e.has_waits or e.is_of_things
+end
+
 -- Returns what was sampled of an event.
 local function event_text(profile, e)
+  if headline.is_of_waits(e) then return selfreport.sums_text(profile, e) end
   if not units.of(e.unit).is_cpu or e.parts then return selfreport.event_text(profile, e) end
   local s = text.plural(e.samples, "sample")
   local asked, got = selfreport.rates(profile, e)
@@ -160,18 +169,18 @@ end
 
 -- Append lines { label, line } on the times of a profile, and on what it lacks.
 
-local function add_times(list, profile, name, label)
-  local times, start = headline.times(profile), selfreport.start_time(profile)
+local function add_times(list, profile, name, label, is_of_waits)
+  local times, start = headline.times(profile, is_of_waits), selfreport.start_time(profile)
   local date = start and os.date(", %Y-%m-%d %H:%M:%S", start) or ""
   wrap(list, label, text.clean(name) .. date .. (times ~= "" and ": " .. times or ""))
 end
 
-local function add_problems(list, profile)
+local function add_problems(list, profile, event)
   wrap(list, "limit", headline.size_limit(profile) or "")
   wrap(list, "quota", headline.throttled(profile) or "")
   wrap(list, "forked", headline.forked(profile) or "")
   wrap(list, "samples", damage(profile) or "")
-  wrap(list, "unknown", headline.unplaced(profile) or "")
+  wrap(list, "unknown", headline.unplaced(profile, event) or "")
   wrap(list, "warning", profile:problem_text() or "")
 end
 
@@ -203,17 +212,21 @@ local function cost_text(profile)
   return table.concat(parts, ", and ")
 end
 
--- The same, and what was sampled.
-function headline.lines(profile, name)
+-- The same, and what was sampled. event: of the table below, or nil. One of waits stands alone: they say little about
+-- the profiler and its other events.
+function headline.lines(profile, name, event)
   local list, slow = {}, false
-  add_times(list, profile, name, "profile")
+  local only = event and headline.is_of_waits(event) and event or nil
+  add_times(list, profile, name, "profile", only)
   for _, e in ipairs(events.list(profile)) do
-    wrap(list, text.clean(e.name), event_text(profile, e))
-    slow = slow or headline.is_slow(profile, e)
+    if not only or e.key == only.key then
+      wrap(list, text.clean(e.name), event_text(profile, e))
+      slow = slow or headline.is_slow(profile, e)
+    end
   end
-  wrap(list, "profiler", cost_text(profile))
+  if not only then wrap(list, "profiler", cost_text(profile)) end
   if slow and profile.meta.limit then wrap(list, "limit", text.clean(profile.meta.limit)) end
-  add_problems(list, profile)
+  add_problems(list, profile, only)
   return list
 end
 

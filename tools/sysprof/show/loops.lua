@@ -47,16 +47,20 @@ local IN_LUA = { [CFUNC] = true, [FFUNC] = true, [LFUNC] = true }
 local IS_LUA = { [LFUNC] = true }
 
 local DIRECT = 16	-- Functions between a loop and its system call.
+local NAMED = 3		-- Functions that a sentence names.
 
 -- -- Frames ----------------------------------------------------------------
 
 -- A finder knows the names of frames. user: whether a name matches a pattern of the user. The table of
 -- lines shows current lines, other formats those of definitions: patterns match both, whatever is shown.
 local function new_finder(view, patterns)
-  local user = {}
-  for i, pattern in ipairs(patterns or {}) do user[i] = filters.matcher(pattern) end
+  local user, matched = {}, {}
+  for i, pattern in ipairs(patterns or {}) do
+    user[i], matched[i] = filters.matcher(pattern), { pattern = pattern, names = {}, seen = {} }
+  end
   return { view = view, all = view.profile.stacks, place_of = places.new(view.profile), user = user,
 	   by_line = #user > 0 and symbols.new(view.profile, true) or nil, named = {},	-- By part, whether the user means it.
+	   matched = matched,	-- By pattern: see loops.kinds().
 	   found = {} }	-- Names of loops that threads were idle in.
 end
 
@@ -77,13 +81,25 @@ end
 -- Markers, waits, and work of the VM are no functions.
 local IS_FUNCTION = { [CFUNC] = true, [FFUNC] = true, [HOST] = true, [LFUNC] = true }
 
+-- A pattern of the user matches a function.
+local function note_match(its, name, is_of_lua)
+  if its.seen[name] then return end
+  its.seen[name], its.names[#its.names + 1] = true, name
+  its.has_lua = its.has_lua or is_of_lua
+end
+
 local function is_named_by_user(f, part)
   if #f.user == 0 or not IS_FUNCTION[kind_of(f, part)] then return false end
   local is_named = f.named[part]
   if is_named == nil then
     local name, with_line = f.view.symbols:name(part).text, f.by_line:name(part).text
     is_named = false
-    for _, matches in ipairs(f.user) do is_named = is_named or matches(name) or matches(with_line) end
+    for i, matches in ipairs(f.user) do
+      if matches(name) or matches(with_line) then
+	is_named = true
+	note_match(f.matched[i], name, IN_LUA[kind_of(f, part)])
+      end
+    end
     f.named[part] = is_named
   end
   return is_named
@@ -207,18 +223,36 @@ end
 
 -- -- API -------------------------------------------------------------------
 
--- Returns the kinds of waits by number of slot, see loops.KINDS, and a sorted list of the names of the
--- loops in which threads were idle. view: a view that shows whole stacks, without lines. patterns: see
--- sysprof.show.filters; functions whose names match one are loops, too. There, any
--- sleep without a Lua function in between is idle.
+-- Returns the kinds of waits by number of slot, see loops.KINDS, a sorted list of the names of the loops in which
+-- threads were idle, and for each pattern { pattern =, names = of the functions that match, has_lua = }. view: a view
+-- that shows whole stacks, without lines. patterns: see sysprof.show.filters; functions whose names match one are
+-- loops, too. There, any sleep without a Lua function in between is idle.
 function loops.kinds(view, patterns)
   local f, kinds, names = new_finder(view, patterns), {}, {}
   view:each_joined(function(parts, n, _, slot)
     kinds[slot] = classify(f, parts, n)
+    for i = 1, #f.user > 0 and n or 0 do is_named_by_user(f, parts[i]) end
   end, true)
   for name in pairs(f.found) do names[#names + 1] = name end
   sort(names)
-  return kinds, names
+  for _, its in ipairs(f.matched) do sort(its.names) end
+  return kinds, names, f.matched
+end
+
+-- Returns a sentence on each pattern: which functions it matches.
+function loops.match_texts(matched)
+  local list = {}
+  for i, its in ipairs(matched) do
+    local option, names = "--loop=" .. text.clean(its.pattern), text.listed(its.names, 1, NAMED)
+    if #its.names == 0 then
+      list[i] = ("warning: %s matches no function that waits or has called one"):format(option)
+    elseif its.has_lua then
+      list[i] = ("%s matches %s, Lua code: all its own sleeps are idle; a C function is exacter"):format(option, names)
+    else
+      list[i] = ("%s matches %s"):format(option, names)
+    end
+  end
+  return list
 end
 
 -- Returns the innermost Lua function of a stack and what that has called: parts of the joined stack. Without a

@@ -212,8 +212,15 @@ local function broken_text(e)
   return #parts > 0 and table.concat(parts, ", ") or nil
 end
 
-local START_US = 10000		-- An event takes less to begin.
 local NEVER_BEGAN = "not recorded: the VM ran no Lua code outside of compiled code"
+
+-- Returns the sums of an event, and its states if it is a sum.
+function selfreport.sums_text(profile, e)
+  if events.never_began(e) then return NEVER_BEGAN end
+  return sums_text(e, profile.whole) .. (e.parts and states_text(profile, e) or "")
+end
+
+local START_US = 10000		-- An event takes less to begin.
 
 -- Returns what was sampled of an event, and how often.
 function selfreport.event_text(profile, e)

@@ -72,7 +72,7 @@ local function find_loops(self)
   local whole = view.new(self.profile,
 			 { event = self.event.name, symbols = opt.symbols, no_demangle = opt.no_demangle })
   if not opt.lines then whole.symbols = self.symbols end
-  self.kinds, self.loops = loops.kinds(whole, opt.loops)
+  self.kinds, self.loops, self.matched = loops.kinds(whole, opt.loops)
   self.left_out = whole.left_out
 end
 
@@ -134,7 +134,7 @@ function view.new(profile, options)
     text_room = limits.VIEW_TEXT + TEXT_PER_BYTE * size,
     too_large = 0,	-- Values that the format cannot hold.
     left_out = 0,	-- Samples that there was no room for, at most in a pass.
-    kinds = nil, loops = nil,	-- Of the slots, and names of loops: see sysprof.show.loops.
+    kinds = nil, loops = nil, matched = nil,	-- Of the slots, names of loops, patterns: see sysprof.show.loops.
     base = nil, base_scale = nil,	-- See compare_with().
   }, mt)
   if options.blocking then find_loops(self) end

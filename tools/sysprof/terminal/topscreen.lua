@@ -10,10 +10,11 @@ local sort = require("sysprof.base.sort")
 local text = require("sysprof.base.text")
 local topsums = require("sysprof.terminal.topsums")
 
-local WIDE, NARROW = 110, 60	-- From here on, more columns; below, fewer.
+local NARROW = 60		-- Below, fewer columns.
 local FILTER_BYTES = 200		-- Bytes.
 local NOTE_LINES, FEW_LINES = 2, 12
 local IDLE = 0.01		-- Below, a program takes no CPU time worth a word.
+local LEAST_SHARE = 0.0005	-- Below, a share shows as zero.
 local MIN_PLACE = 8		-- Columns of a place from which on it is worth its dots.
 local HINTS = "q quit  ? help  o sort  / filter  p freeze  r reset"
 
@@ -31,7 +32,8 @@ local HELP = {
   "%Own %Total   in the row itself; in it and what it called: of the last time step",
   "OwnTime TotalTime   the same, of everything since the start, or since r",
   "CPU           CPU time of all threads, in percent of one processor",
-  "third line    shares of the real time of all sampled threads",
+  "real time     third line: shares of that of all sampled threads. Without CPU",
+  "              time there are those of the event, such as the bytes of alloc",
   "C             functions of C modules. Builtins and FFI calls are interpreted,",
   "              or compiled if compiled code calls them",
   "off CPU       the threads ran on no processor",
@@ -45,10 +47,7 @@ local COLUMNS = {
   { head = "%Total", key = "total", share = true, width = 7 },
   { head = "OwnTime", other = "Own", key = "all_own", all = true, width = 10 },
   { head = "TotalTime", other = "Total", key = "all_total", all = true, width = 10 },
-  { head = "Own%all", key = "all_own", all = true, share = true, width = 8, is_extra = true },
-  { head = "Total%all", key = "all_total", all = true, share = true, width = 9, is_extra = true },
 }
-local SORTS = 4		-- The first ones.
 
 local topscreen = {}
 local methods = {}
@@ -79,8 +78,7 @@ end
 local function cell(sums, column, row)
   local value = row[column.key]
   if not column.share then return value_text(sums, value * (column.all and sums:all_scale() or 1)) end
-  local whole = column.all and sums.all_sum or sums.sum
-  return ("%.1f%%"):format(whole > 0 and 100 * value / whole or 0)
+  return ("%.1f%%"):format(sums.sum > 0 and 100 * value / sums.sum or 0)
 end
 
 local function head_of(sums, column)
@@ -107,22 +105,23 @@ function methods:rows()
   return list
 end
 
--- Returns the columns for a width. is_once: there was only one round.
-local function columns_for(width, is_once)
+local function columns_for(width)
   local list = {}
-  for i, column in ipairs(COLUMNS) do
-    local fits = width >= (column.is_extra and WIDE or i > 2 and NARROW or 0)
-    if fits and not (column.is_extra and is_once) then list[#list + 1] = column end
-  end
+  for i, column in ipairs(COLUMNS) do list[i] = width >= (i > 2 and NARROW or 0) and column or nil end
   return list
 end
 
 -- -- Lines -----------------------------------------------------------------
 
+-- Returns the shares of what the programs did, and of what. States without a share would take room.
 local function state_text(sums)
   local parts = {}
-  for i, state in ipairs(sums:states()) do parts[i] = ("%s %.1f%%"):format(state[1], 100 * state[2]) end
-  return table.concat(parts, "  ")
+  for _, state in ipairs(sums:states()) do
+    if state[2] >= LEAST_SHARE then parts[#parts + 1] = ("%s %.1f%%"):format(state[1], 100 * state[2]) end
+  end
+  if #parts == 0 then return "" end
+  local base = sums.unit and sums.unit.is_cpu and sums:use() and "real time" or sums.event
+  return ("%s: %s"):format(base, table.concat(parts, "  "))
 end
 
 local function use_text(sums)
@@ -272,7 +271,7 @@ end
 function methods:text(is_all)
   if is_all then self.frozen = as_one(self.sums) end
   local sums, out = self:shown_sums(), {}
-  local list = columns_for(WIDE, true)
+  local list = COLUMNS
   out[1] = self.title
   out[2] = is_all and ("%d samples in %s"):format(sums.samples, clock_text(self.seconds)) or use_text(sums)
   out[3] = not is_all and state_text(sums) or nil
@@ -327,7 +326,7 @@ end
 
 local PRESS = {
   q = function(self) self.is_over = true end,
-  o = function(self) sort_by(self.sort % SORTS + 1)(self) end,
+  o = function(self) sort_by(self.sort % #COLUMNS + 1)(self) end,
   r = function(self)
     self.sums:reset()
     self.frozen, self.offset, self.has_window = nil, 0, false
@@ -339,11 +338,9 @@ local PRESS = {
   home = function(self) self.offset = 0 end, ["end"] = function(self) self.offset = self.rows_shown end,
 }
 PRESS.S, PRESS.h = PRESS.o, PRESS["?"]
-for i = 1, SORTS do PRESS[tostring(i)] = sort_by(i) end
+for i = 1, #COLUMNS do PRESS[tostring(i)] = sort_by(i) end
 for _, its in ipairs(topsums.TABLES) do
-  PRESS[its.key] = function(self)
-    if its.by ~= "label" or has_labels(self:shown_sums()) then choose(self, its.by) end
-  end
+  PRESS[its.key] = function(self) choose(self, its.by) end
 end
 
 -- A key while the filter is typed.

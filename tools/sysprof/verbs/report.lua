@@ -12,6 +12,7 @@ local events = require("sysprof.model.events")
 local files = require("sysprof.base.files")
 local headline = require("sysprof.show.headline")
 local hotlines = require("sysprof.formats.hotlines")
+local loops = require("sysprof.show.loops")
 local outfile = require("sysprof.formats.outfile")
 local progress = require("sysprof.terminal.progress")
 local reader = require("sysprof.read.reader")
@@ -170,6 +171,7 @@ local function show(say, paths, opt)
   local function is_empty(v)
     return v.shown == 0 and (v.filter or v.kinds or opt.from or opt.to)
   end
+  for _, sentence in ipairs(loops.match_texts(shown_view.matched or {})) do say(shown, ": ", sentence) end
   warn(say, shown, shown_view, format, is_empty(shown_view))
   warn_symbols(say, shown, shown_view)
   if base then
