@@ -204,22 +204,23 @@ t.equal(range_of(1.5, 1.51, "coroutine-wait"),
 
 -- What has no line says how to see it. What the function has called is told where the table has some of it.
 local ABOUT = "\nSelf has C code and VM work"
-local function foot_of(short_ms, clock, leaf, event)
-  local s = B.new():context(7, 0):meta("clock", clock):meta("pid", "7")
+local function foot_of(short_ms, wait_ms, leaf, event)
+  local s = B.new():context(7, 0):meta("clock", event or "offcpu"):meta("pid", "7")
   s:event(0, event or "switch-records", NS, 0, { { G.SPF_FIELD_COUNT, "waits" } }):lfunc(1, 1, "@a.lua", "f")
-  s:stack(1, leaf):stack(2, { F.work(G.SPF_WORK_SHORT) }):sample(1, 0, 1, nil, 90 * MS, 0, { 1 })
+  s:stack(1, leaf):stack(2, { F.work(G.SPF_WORK_SHORT) }):sample(1, 0, 1, nil, 90 * MS, 0, { 90 / wait_ms })
   if short_ms > 0 then s:sample(2, 0, 1, nil, short_ms * MS, 0, { 1 }) end
   local out = render("top", { by = "lua" }, s:finish())
-  return (out:find(ABOUT, 1, true) and "about " or "") .. (out:match("\n%[short waits%] are below .-; (.-) shows lines") or "")
+  return (out:find(ABOUT, 1, true) and "about " or "") .. (out:match("\n%[short waits%] are below .-: (.-)\n") or "")
 end
 local IN_C, IN_LUA = { F.lfunc(1, 1), F.ffunc(1), F.work(G.SPF_WORK_WAIT, 1) }, { F.lfunc(1, 1) }
 for _, c in ipairs {
-  { 10, "offcpu", IN_C, "about -e offcpu/threshold=500000/" }, { 4, "offcpu", IN_C, "about " }, { 0, "offcpu", IN_LUA, "" },
-  { 10, "offcpu/threshold=500000/", IN_LUA, "-e offcpu/threshold=125000/" }, { 10, "offcpu/threshold=100000/", IN_LUA, "" },
+  { 10, 3, IN_C, "about -e offcpu/threshold=500000/" }, { 4, 3, IN_C, "about " }, { 0, 3, IN_LUA, "" },
+  { 10, 0.6, IN_LUA, "-e offcpu/threshold=500000/" }, { 10, 0.5, IN_LUA, "-e offcpu/threshold=100000/" },
+  { 10, 0.1, IN_LUA, "" },
 } do
-  t.equal(foot_of(c[1], c[2], c[3]), c[4], ("%s, %d ms of short waits: below the table"):format(c[2], c[1]))
+  t.equal(foot_of(c[1], c[2], c[3]), c[4], ("%g ms of short waits beside waits of %g ms: below the table"):format(c[1], c[2]))
 end
-t.equal(foot_of(10, "coroutine-wait", { F.lfunc(1, 1), F.ffunc(1) }, "coroutine-wait"), "", "waits of coroutines have no C code")
+t.equal(foot_of(10, 3, { F.lfunc(1, 1), F.ffunc(1) }, "coroutine-wait"), "", "waits of coroutines have no C code")
 t.contains(render("top", { weight = "waits", include = { "[page fault]" } }), "\nshown              1 wait, 1 sample\n", "one wait")
 
 -- -- Waits of coroutines ---------------------------------------------------

@@ -17,7 +17,7 @@ local work = require("sysprof.names.work")
 local LABEL_WIDTH, BRIEF_WIDTH = 18, 9	-- Of the head, at least.
 
 local SHORT_SHARE = 0.05	-- Of short waits: above, the table tells how to see their lines.
-local SHORT_HINT = "\n%s are below the threshold, so they have no stack; -e %s/threshold=%d/ shows lines of more.\n"
+local SHORT_HINT = "\n%s are below the threshold, so they have no stack; a lower one shows lines: -e %s/threshold=%d/\n"
 local ABOUT_LUA = "\nSelf has C code and VM work that the function called; --by=function shows them.\n"
 
 local top = {}

@@ -15,7 +15,7 @@ local threadstates = require("sysprof.model.threadstates")
 local units = require("sysprof.model.units")
 local work = require("sysprof.names.work")
 
-local USUAL_THRESHOLD, LOWEST_THRESHOLD = 2000000, 100000	-- Of offcpu, nanoseconds.
+local USUAL_THRESHOLD, THRESHOLDS = 2000000, { 500000, 100000 }	-- Of offcpu, nanoseconds; lower ones.
 
 local top_waits = {}
 
@@ -104,13 +104,19 @@ local function beside_text(row)
   return "  " .. best .. shown
 end
 
--- Returns a threshold, in nanoseconds, below that of the profile; nil if it is the lowest, or there are several.
+-- Returns a threshold, in nanoseconds, below that of the profile, which does not tell its own: no wait with a stack is
+-- shorter. nil if it may be the lowest.
 function top_waits.lower_threshold(view)
-  local clock, found, n = view.profile.meta.clock or "", nil, 0
-  for ns in clock:gmatch("offcpu/threshold=(%d+)/") do found, n = tonumber(ns), n + 1 end
-  found = found or USUAL_THRESHOLD
-  if n > 1 or found <= LOWEST_THRESHOLD then return nil end
-  return math.max(found / 4, LOWEST_THRESHOLD)
+  local slots, shortest = view.profile.slots, USUAL_THRESHOLD
+  for i = 1, slots:count() do
+    local n = slots:second(i)
+    if view.event.members[slots:event(i)] and n > 0 and view:is_off(i) and not threadstates.is_sum(view.profile, i) then
+      shortest = math.min(shortest, slots:weight(i) / n)
+    end
+  end
+  for _, ns in ipairs(THRESHOLDS) do
+    if ns < shortest then return ns end
+  end
 end
 
 -- Returns one sentence about all waits of a view. sums: { time, number } by kind.
