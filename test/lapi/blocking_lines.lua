@@ -136,7 +136,10 @@ end
 -- profiler waits. Then the sample is lost, and the reader says so.
 local function parse(options)
   local status, out, err = t.parse(options .. " blocking.bin")
-  t.equal(t.without_load(err), "", options .. ": messages")
+  local _, patterns = options:gsub("%-%-loop=", "")
+  local rest, told = t.without_load(err):gsub("[^\n]*: %-%-loop=[^\n]* matches [^\n]*Lua code[^\n]*\n", "")
+  t.equal(rest, "", options .. ": messages")
+  t.equal(told, patterns, options .. ": what each pattern matches")
   t.equal(status, 0, options .. ": status")
   return out
 end

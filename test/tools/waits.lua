@@ -209,7 +209,7 @@ local function foot_of(short_ms, wait_ms, leaf, event)
   s:event(0, event or "switch-records", NS, 0, { { G.SPF_FIELD_COUNT, "waits" } }):lfunc(1, 1, "@a.lua", "f")
   s:stack(1, leaf):stack(2, { F.work(G.SPF_WORK_SHORT) }):sample(1, 0, 1, nil, 90 * MS, 0, { 90 / wait_ms })
   if short_ms > 0 then s:sample(2, 0, 1, nil, short_ms * MS, 0, { 1 }) end
-  local out = render("top", { by = "lua" }, s:finish())
+  local out = render("top", { by = "lua", brief = true }, s:finish())
   return (out:find(ABOUT, 1, true) and "about " or "") .. (out:match("\n%[short waits%] are below .-: (.-)\n") or "")
 end
 local IN_C, IN_LUA = { F.lfunc(1, 1), F.ffunc(1), F.work(G.SPF_WORK_WAIT, 1) }, { F.lfunc(1, 1) }

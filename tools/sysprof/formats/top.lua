@@ -110,7 +110,7 @@ function top.render(view, write)
   end
   rows.write_rest(view, shown, list, write)
   if view.options.by == "lua" and list.has_others and not view.event.is_of_things then write(ABOUT_LUA) end
-  local hint = short_hint(view, list, sum)
+  local hint = view.options.brief and short_hint(view, list, sum)
   if hint then write(hint) end
 end
 
