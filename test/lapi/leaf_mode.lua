@@ -1,4 +1,4 @@
--- Mode L keeps the innermost frame of both sides, mode C keeps all frames.
+-- Mode L keeps the innermost frame of both sides, and the Lua function that called a C function. Mode C keeps all frames.
 
 local t = require("tools_test")
 local sysprof = misc.sysprof
@@ -41,6 +41,35 @@ local function depths(mode)
   return deepest
 end
 
-t.equal(depths("L"), 1, "mode L")
+t.ok(depths("L") <= 2, "mode L: a function, and a C function that it called")
 t.ok(depths("C") >= 4, "mode C")
+
+-- C functions: each sample has its Lua function as the root.
+local function calls_c()
+  local n = 0
+  for word in (("word "):rep(500)):gmatch("%a+") do n = n + #word end
+  return n
+end
+
+assert(sysprof.start({ mode = "L", interval = 1, clock = "cpu", path = "c.bin" }))
+local deadline = os.time() + 200
+repeat
+  for _ = 1, 20 do pcall(pcall, calls_c) end
+until sysprof.report().samples >= 100 or os.time() > deadline
+assert(sysprof.stop())
+for _, option in ipairs { "", "--no-host " } do
+  local _, out = t.shell(parse .. option .. "c.bin")
+  local by, total, deepest = {}, 0, 0
+  for stack, n in out:gmatch("(.-) (%d+)\n") do
+    local root = stack:match("^([^ ;]+) %(") or stack
+    by[root], total = (by[root] or 0) + n, total + n
+    deepest = math.max(deepest, select(2, stack:gsub(";", "")) + 1)
+    t.ok(not stack:find("host frames", 1, true), "C functions: nothing is missing: " .. stack)
+  end
+  t.ok((by.calls_c or 0) > total * 0.8, ("C functions, %s%d of %d are of the Lua function: %s"):format(option,
+    by.calls_c or 0, total, out))
+  t.ok(deepest <= 4, "C functions: depth " .. deepest)	-- Lua, C, the VM's work, and a C frame.
+end
+local _, rows = t.shell(parse .. "--format=top --by=lua c.bin")
+t.ok(rows:find("calls_c (", 1, true), "C functions: a row of the Lua function: " .. rows)
 t.finish()

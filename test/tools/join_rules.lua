@@ -109,6 +109,10 @@ check("host is broken at the leaf", "| a | b", "?host",
 check("host just ends", "| a | b", "call * leaf",
       "a;" .. EARLY .. ";call;b;leaf")
 check("host has no VM frame", "| a | b", "main leaf", "a;b;" .. EARLY .. ";main;leaf")
+check("mode L: a C function and its Lua function", "a leaf()", "mid", "a;leaf;mid")
+check("mode L: a C function is the host's leaf", "a leaf()", "leaf", "a;leaf")
+check("mode L: compiled code", "a #4,1", "*", "a")
+check("two Lua functions are no mode L", "a b", "mid", "a;b;" .. EARLY .. ";mid")
 check("host is broken, all Lua frames known", "| a", "?host mid * leaf",
       BROKEN_HOST .. ";mid;a;leaf")
 check("host is broken in the middle", "| a | b", "main * ?host call * leaf",

@@ -42,6 +42,51 @@ static void depth(uint32_t n)
     CHECK(fr.list[FRAMELIST_LEAF + 1 + i] == frame_at(n - FRAMELIST_ROOT + i));
 }
 
+/* Fill a list, leaf first. */
+static void fill(const int *kind, size_t n)
+{
+  size_t i;
+  lj_framelist_reset(&fr);
+  for (i = 0; i < n; i++) lj_framelist_push(&fr, frame_word(kind[i], i));
+  lj_framelist_finish(&fr);
+}
+
+#define FILL(...) fill((const int[]){ __VA_ARGS__ }, sizeof((int[]){ __VA_ARGS__ }) / sizeof(int))
+
+static int kept(size_t n, size_t a, size_t b)
+{
+  return fr.len == n && (n < 1 || frame_payload(fr.list[0]) == a) &&
+	 (n < 2 || frame_payload(fr.list[1]) == b);
+}
+
+/* The mode LEAF. */
+static void leaves(void)
+{
+  enum {
+    L = SPF_FRAME_LFUNC,
+    C = SPF_FRAME_CFUNC,
+    F = SPF_FRAME_FFUNC,
+    B = SPF_FRAME_CBOUND,
+    R = SPF_FRAME_RESUME,
+    X = SPF_FRAME_BROKEN,
+    T = SPF_FRAME_TRACE,
+    H = SPF_FRAME_HOST,
+    V = SPF_FRAME_VM
+  };
+  FILL(L, L, B), lj_framelist_keeplua(&fr), CHECK(kept(1, 0, 0));
+  FILL(C, F, B, C, L, L), lj_framelist_keeplua(&fr), CHECK(kept(2, 0, 4));
+  FILL(C, R, L), lj_framelist_keeplua(&fr), CHECK(kept(1, 0, 0));
+  FILL(C, X, L), lj_framelist_keeplua(&fr), CHECK(kept(1, 0, 0));
+  FILL(X, L), lj_framelist_keeplua(&fr), CHECK(kept(2, 0, 1));
+  FILL(T, L, L), lj_framelist_keeplua(&fr), CHECK(kept(2, 0, 1));
+  FILL(B, B), lj_framelist_keeplua(&fr), CHECK(kept(1, 0, 0));
+  fill(NULL, 0), lj_framelist_keeplua(&fr), CHECK(kept(0, 0, 0));
+  FILL(V, H, H), lj_framelist_keephost(&fr), CHECK(kept(1, 0, 0));
+  FILL(H, V, H), lj_framelist_keephost(&fr), CHECK(kept(1, 0, 0));
+  FILL(X), lj_framelist_keephost(&fr), CHECK(kept(1, 0, 0));
+  fill(NULL, 0), lj_framelist_keephost(&fr), CHECK(kept(0, 0, 0));
+}
+
 int main(void)
 {
   static const uint32_t depths[] = { 0,
@@ -66,5 +111,6 @@ int main(void)
   CHECK(frame_isbound(frame_word(SPF_FRAME_CBOUND, 0)));
   CHECK(frame_isbound(frame_word(SPF_FRAME_RESUME, 0)));
   CHECK(!frame_isbound(frame_word(SPF_FRAME_CUT, 5)));
+  leaves();
   return check_status();
 }

@@ -138,20 +138,38 @@ static LJ_AINLINE void lj_framelist_dropleaf(FrameList *fr, uint32_t n)
   memmove(fr->list, fr->list + i, fr->len * sizeof(fr->list[0]));
 }
 
-/* Keep only the innermost function of a completed list, with its trace and the VM's work
-** in it.
+/* Keep only the innermost frame of a completed host side. Code of the VM is its VM frame. */
+static LJ_AINLINE void lj_framelist_keephost(FrameList *fr)
+{
+  uint32_t i = 0;
+  while (i + 1 < fr->len && !frame_isfunc(fr->list[i]) && !frame_isbound(fr->list[i])) i++;
+  if (i < fr->len) fr->len = i + 1;
+}
+
+/* Keep only the innermost function of a completed Lua side, with its trace and the VM's work in it. If
+** that is a C function, also keep the Lua function on whose behalf it runs.
 */
-static LJ_AINLINE void lj_framelist_keepleaf(FrameList *fr)
+static LJ_AINLINE void lj_framelist_keeplua(FrameList *fr)
 {
   uint32_t i, said = 0;
-  for (i = 0; i < fr->len && !frame_isfunc(fr->list[i]); i++)
-    if (!frame_isbound(fr->list[i])) fr->list[said++] = fr->list[i];
-  if (i < fr->len) {
-    fr->list[said] = fr->list[i];
-    fr->len = said + 1;
-  } else if (fr->len > 1) {
-    fr->len = 1;
+  int has_func = 0;
+  for (i = 0; i < fr->len; i++) {
+    FrameWord w = fr->list[i];
+    int kind = frame_kind(w);
+    if (frame_isbound(w)) {
+      if (has_func && kind == SPF_FRAME_RESUME) break;
+    } else if (frame_isfunc(w)) {
+      if (!has_func || kind == SPF_FRAME_LFUNC) fr->list[said++] = w;
+      if (kind == SPF_FRAME_LFUNC) break;
+      has_func = 1;
+    } else if (!has_func || kind == SPF_FRAME_TRACE) {
+      fr->list[said++] = w;
+    } else {
+      break; /* What is rootward of it is not known. */
+    }
   }
+  if (said > 0 || fr->len == 0) fr->len = said;
+  else fr->len = 1;
 }
 
 /* Words of a completed list. */

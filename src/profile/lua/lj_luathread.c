@@ -88,16 +88,17 @@ static LJ_AINLINE void push_step(LuaWalk *ls, FrameWord w)
 static LJ_AINLINE void push_word(LuaWalk *ls, FrameWord w, TopFunc kind)
 {
   if (ls->top == TOP_NONE) ls->top = kind;
+  if (kind == TOP_LUA) ls->has_lua = 1;
   push_step(ls, w);
 }
 
 /* Push a Lua function at a cached place. With leaf_only, skips the work for functions below
-** the top one.
+** the innermost one.
 */
 static LJ_AINLINE void push_site(LuaWalk *ls, LuaSite *site)
 {
   ls->unnamed = NULL;
-  if (ls->leaf_only && ls->top != TOP_NONE) return;
+  if (ls->leaf_only && ls->has_lua) return;
   if (LJ_UNLIKELY(!site->is_named)) {
     FuncEntry *fe = lj_functab_entry(ls->funcs, frame_payload_lo(site->word));
     site->is_named = !(fe->pt == site->pt && lj_callname_wanted(fe));
@@ -555,7 +556,7 @@ int lj_luathread_walk(LuaWalk *ls, const LuaArea *a, const Candidate *top, int n
     FrameFunc ff;
     uintptr_t prev;
     uint32_t n;
-    if (memo->verified > 0 && ls->top != TOP_NONE &&
+    if (memo->verified > 0 && (ls->leaf_only ? ls->has_lua : ls->top != TOP_NONE) &&
 	(n = lj_luamemo_reuse(memo, st.f, st.pc, ch, st.skip)) > 0) {
       walk_reuse(ls, ch, n);
       return walk_bottom(ls, ch, depth + n);

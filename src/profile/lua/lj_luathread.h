@@ -39,9 +39,10 @@ typedef struct LuaWalk {
   LuaInput in;       /* Start of the walk; moving_to is a result. */
   FuncTab *funcs;    /* Gives Lua functions their ids. */
   FrameList *frames; /* Gets the frames. */
-  int leaf_only;     /* Keep only the top function. */
+  int leaf_only;     /* Keep only the top function, and the innermost Lua function. */
   /* Results. */
   TopFunc top;      /* Kind of the top function. */
+  int has_lua;      /* Has a Lua function been pushed? */
   int broken;       /* SPF_BROKEN_* or -1. */
   int refused;      /* SPF_REFUSED_* of a broken stack. */
   uint32_t nbounds; /* CBOUND and RESUME frames pushed. */

@@ -83,6 +83,7 @@ int lj_luawalk_try(LuaWalk *ls, lua_State *L, const LuaTop *top, int i, int no_l
   int res;
   lj_framelist_reset(ls->frames);
   ls->top = TOP_NONE;
+  ls->has_lua = 0;
   ls->broken = -1;
   ls->nbounds = ls->passed = 0;
   lj_luathread_pushtop(ls, top, i);

@@ -268,8 +268,8 @@ static int walk_both(Sampler *s, const WalkRegs *regs, uint32_t inner)
   lj_framelist_finish(&s->lua_frames);
   if (LJ_UNLIKELY(inner != 0)) lj_framelist_dropleaf(&s->host_frames, inner);
   if (s->opt->mode == LUAM_SYSPROF_LEAF) {
-    lj_framelist_keepleaf(&s->host_frames);
-    lj_framelist_keepleaf(&s->lua_frames);
+    lj_framelist_keephost(&s->host_frames);
+    lj_framelist_keeplua(&s->lua_frames);
   }
   return reads;
 }
@@ -302,7 +302,7 @@ static SAMPLE_RARE int take_given(Sampler *s, const SampleHead *head)
   }
   lj_framelist_finish(&s->host_frames);
   lj_framelist_finish(&s->lua_frames);
-  if (s->opt->mode == LUAM_SYSPROF_LEAF) lj_framelist_keepleaf(&s->lua_frames);
+  if (s->opt->mode == LUAM_SYSPROF_LEAF) lj_framelist_keeplua(&s->lua_frames);
   return reads;
 }
 

@@ -81,8 +81,8 @@ static void walk(const Sampler *s, SleepTables *st, const WalkRegs *regs)
   lj_framelist_finish(&st->host_frames);
   lj_framelist_finish(&st->lua_frames);
   if (s->opt->mode != LUAM_SYSPROF_LEAF) return;
-  lj_framelist_keepleaf(&st->host_frames);
-  lj_framelist_keepleaf(&st->lua_frames);
+  lj_framelist_keephost(&st->host_frames);
+  lj_framelist_keeplua(&st->lua_frames);
 }
 
 /* State of the VM while the thread sleeps: in the code of a trace, or in C. */

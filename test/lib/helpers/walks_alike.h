@@ -69,8 +69,8 @@ static inline void walks_compare(LuaWalk *ls, const ucontext_t *uc)
   walk_leaf.leaf_only = 1;
   walk_like(&walk_leaf, ls, &leaf_frames, uc);
   leaves_joined += (walk_leaf.memo.reused > 0);
-  lj_framelist_keepleaf(&alone_frames);
-  lj_framelist_keepleaf(&leaf_frames);
+  lj_framelist_keeplua(&alone_frames);
+  lj_framelist_keeplua(&leaf_frames);
   walks_check("leaf of walk", &walk_leaf, &leaf_frames, &walk_alone, &alone_frames);
 }
 

@@ -11,7 +11,7 @@ local G = require("sysprof.base.grammar")
 local CFUNC, CUT, BROKEN = G.SPF_FRAME_CFUNC, G.SPF_FRAME_CUT, G.SPF_FRAME_BROKEN
 local CBOUND, RESUME = G.SPF_FRAME_CBOUND, G.SPF_FRAME_RESUME
 local HOST, VM = G.SPF_FRAME_HOST, G.SPF_FRAME_VM
-local LFUNC, TRACE, WORK = G.SPF_FRAME_LFUNC, G.SPF_FRAME_TRACE, G.SPF_FRAME_WORK
+local LFUNC, FFUNC, TRACE, WORK = G.SPF_FRAME_LFUNC, G.SPF_FRAME_FFUNC, G.SPF_FRAME_TRACE, G.SPF_FRAME_WORK
 
 local join = {}
 
@@ -285,14 +285,15 @@ local function take_outside_work(w, nhost)
   return true
 end
 
--- In the mode LEAF there is one frame on each side, and what belongs to it.
+-- In the mode LEAF there is one frame on each side, and what belongs to it. A C function also has its Lua function.
 local function is_leaf_mode(w, nlua, nhost)
-  local frames = 0
+  local frames, outer, inner = 0, nil, nil
   for i = 1, nlua do
     local kind = w.all.kind[w.lua[i]]
-    if kind ~= TRACE and kind ~= WORK then frames = frames + 1 end
+    if kind ~= TRACE and kind ~= WORK then frames, outer, inner = frames + 1, outer or kind, kind end
   end
-  return frames <= 1 and nhost == 1
+  local is_called = frames == 2 and outer == LFUNC and (inner == CFUNC or inner == FFUNC)
+  return (frames <= 1 or is_called) and nhost == 1
 end
 
 -- Takes the Lua frames for which the host side has no VM frame.
