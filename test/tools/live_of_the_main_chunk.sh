@@ -51,4 +51,21 @@ for script in stripped.lua fails.lua early.lua; do
   grep -q 'live:' err || fail "$script: says '$(cat err)'"
   [ "$script" = early.lua ] && [ "$(live out.bin 4)" != 0 ] && fail "early.lua: line 4 is live"
 done
+
+# The collection at the end is the profiler's work, but finalizers are the program's.
+cat >collects.lua <<'E'
+local kept = {}
+for i = 1, 400000 do kept[i] = { i } end
+local p = newproxy(true)
+local function finalizer() local s, from = 0, os.clock() while os.clock() - from < 0.1 do s = s + 1 end end
+getmetatable(p).__gc = finalizer
+p = nil
+E
+"$tool" run -F 2000 -e cpu,alloc --gc -o out.bin collects.lua >out 2>err
+"$SYSPROF_BUILD/bin/luajit-parse-sysprof" --event=cpu out.bin >folded
+grep -q '^\[profiler\] ' folded || fail "no collection of the profiler's: $(cat folded)"
+grep -v finalizer folded | grep -q 'lj_sysprof_collect;.*\(mark\|sweep\)' && fail "the program has the collection: $(cat folded)"
+grep -q 'lj_sysprof_collect;.*finalizer' folded || fail "the finalizer is not the program's: $(cat folded)"
+"$tool" report out.bin >report 2>err
+grep -q '  \[profiler\]$' report || fail "no row of the profiler: $(cat report)"
 exit $status

@@ -176,6 +176,7 @@ struct EventDoor {
   uint64_t gc_held;      /* and what the VM held then, in bytes. */
   uintptr_t moving_from; /* The VM resizes the Lua stack at this address, or did so last. */
   uintptr_t at_work;     /* Frame of a source that works for the profiler just now, or 0. */
+  uintptr_t collects;    /* Frame that collects garbage for the profiler just now, or 0. */
   int is_freed; /* lua_close frees all that the VM holds, while others of its file go on. */
 };
 

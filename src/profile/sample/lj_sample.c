@@ -575,12 +575,17 @@ static SAMPLE_RARE uint64_t long_ns(const SampleHead *head, uint64_t real_ns)
   return cpu_ns < real_ns ? cpu_ns : real_ns;
 }
 
-/* Does a source of the VM work for the profiler on this thread? Its own samples go on. */
+/* Does the VM work for the profiler on this thread? A source of the VM does, or the collector. Finalizers
+** are the program's. Samples of the VM's sources go on.
+*/
 static LJ_AINLINE int is_at_work(const Sampler *s, const Event *e, const WalkRegs *regs)
 {
-  uintptr_t frame = relaxed_get(&s->gate->door.at_work);
-  return LJ_UNLIKELY(frame != 0) && !e->spec.ops->is_of_vm &&
-	 regs->r[WALKREG_SP] <= frame && vmgate_runson(s->gate, s->reader.tid);
+  const EventDoor *door = &s->gate->door;
+  uintptr_t frame = relaxed_get(&door->at_work), collects = relaxed_get(&door->collects);
+  if (LJ_LIKELY((frame | collects) == 0)) return 0;
+  if (e->spec.ops->is_of_vm || !vmgate_runson(s->gate, s->reader.tid)) return 0;
+  return regs->r[WALKREG_SP] <= frame ||
+	 (regs->r[WALKREG_SP] <= collects && s->gate->g->vmstate == ~LJ_VMST_GC);
 }
 
 int lj_sample_take(Event *e, SampleHead *head, const WalkRegs *regs)

@@ -80,7 +80,7 @@ void lj_vmdoor_init(VmGate *gate)
   gate->door.set_all = door_set_all;
   gate->white = gate->g->gc.currentwhite;
   gate->door.gc_cycles = 0;
-  gate->door.at_work = 0;
+  gate->door.at_work = gate->door.collects = 0;
   gate->door.is_freed = 0;
   gate->door.gc_end_ns = gate->door.gc_held = 0;
 }

@@ -197,17 +197,31 @@ int lj_sysprof_joinvm(global_State *g)
 
 /* -- Collection -------------------------------------------------------------- */
 
-/* Does the profile want a collection now? If so, write the names of functions that it may free. */
-static int wants_collection(global_State *g)
+/* Does the profile want a collection now? If so, write the names of functions that it may free. frame: of
+** the caller.
+*/
+static int wants_collection(global_State *g, void *frame)
 {
   Profile *p;
   int wants;
   lj_process_lock();
   p = lj_registry_of(g);
   wants = p && profile_isrunning(p) && p->opt.gc && lj_vmgate_isours(&p->gate);
-  if (wants) lj_vmprofile_name(p); /* If that fails, so does the stop. */
+  if (wants) {
+    lj_vmprofile_name(p); /* If that fails, so does the stop. */
+    __atomic_store_n(&p->gate.door.collects, (uintptr_t)frame, __ATOMIC_RELAXED);
+  }
   lj_process_unlock();
   return wants;
+}
+
+static void end_collection(global_State *g)
+{
+  Profile *p;
+  lj_process_lock();
+  p = lj_registry_of(g);
+  if (p) __atomic_store_n(&p->gate.door.collects, (uintptr_t)0, __ATOMIC_RELAXED);
+  lj_process_unlock();
 }
 
 /* No function that the VM calls: a hook of the program would see it. */
@@ -226,12 +240,13 @@ void lj_sysprof_collect(lua_State *L)
   GCSize threshold = g->gc.threshold;
   uint8_t hooks = hook_save(g);
   int err = errno;
-  if (wants_collection(g) && lua_checkstack(L, 2)) {
+  if (lua_checkstack(L, 2) && wants_collection(g, __builtin_frame_address(0))) {
     lj_trace_abort(g);
     if (lj_vm_cpcall(L, NULL, NULL, collect) != 0) { /* A finalizer may throw. */
       hook_restore(g, hooks);
       lua_pop(L, 1);
     }
+    end_collection(g);
     if (threshold == LJ_MAX_MEM) g->gc.threshold = threshold; /* It stays stopped. */
   }
   errno = err;

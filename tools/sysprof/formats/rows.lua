@@ -6,6 +6,7 @@
 -- nobody has seen is a row by its reason, also among Lua functions and states of the VM.
 ----------------------------------------------------------------------------
 
+local G = require("sysprof.base.grammar")
 local join = require("sysprof.show.join")
 local labels = require("sysprof.model.labels")
 local leafwork = require("sysprof.model.leafwork")
@@ -18,9 +19,10 @@ local threads = require("sysprof.names.threads")
 local top_waits = require("sysprof.formats.top_waits")
 local work = require("sysprof.names.work")
 
+local PROFILER = work.name(G.SPF_WORK_PROFILER)
 local NO_LUA = { text = "[no Lua function]", kind = "marker" }	-- Row of stacks without one.
 
-local rows = {}
+local rows = { NO_LUA = NO_LUA }
 
 -- -- What a row stands for -------------------------------------------------
 
@@ -95,8 +97,9 @@ local function count_frames(view, by)
     end
     list.has_others = list.has_others or leaf and not is_row or false
     if not leaf then
-      local is_unseen = view.profile.slots:state(slot) == slots.UNKNOWN
-      leaf = row_of(list, is_unseen and view.symbols:name(parts[n]).plain or NO_LUA)
+      local innermost = view.symbols:name(parts[n]).plain
+      local is_told = view.profile.slots:state(slot) == slots.UNKNOWN or innermost.text == PROFILER
+      leaf = row_of(list, is_told and innermost or NO_LUA)
       leaf.total = leaf.total + v
     end
     leaf.self = leaf.self + v
