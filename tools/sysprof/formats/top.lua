@@ -20,6 +20,8 @@ local SHORT_SHARE = 0.05	-- Of short waits: above, the table tells how to see th
 local SHORT_HINT = "\n%s are below the threshold, so they have no stack; a lower one shows lines: -e %s/threshold=%d/\n"
 local ABOUT_LUA = "\nSelf has C code and VM work that the function called; --by=function shows them.\n"
 
+local ABOUT_NO_LUA = "[no Lua function] is C code outside of Lua: other threads, or reading a script.\n"
+
 local top = {}
 
 -- -- Table -----------------------------------------------------------------
@@ -109,7 +111,11 @@ function top.render(view, write)
 	 compiled_text(row), row.entry.text)
   end
   rows.write_rest(view, shown, list, write)
-  if view.options.by == "lua" and list.has_others and not view.event.is_of_things then write(ABOUT_LUA) end
+  local is_lua = view.options.by == "lua"
+  if is_lua and list.has_others and not view.event.is_of_things then write(ABOUT_LUA) end
+  for i = 1, is_lua and shown or 0 do
+    if list[i].entry == rows.NO_LUA then write(ABOUT_NO_LUA) end
+  end
   local hint = view.options.brief and short_hint(view, list, sum)
   if hint then write(hint) end
 end
