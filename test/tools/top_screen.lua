@@ -101,6 +101,27 @@ sums:begin_round()
 t.equal(states(), "interpreted 0.000 compiled 0.000 C 0.000 GC 0.000 compiler 0.000", "sums: nothing recorded")
 t.equal(copy.tables.lua.list[1].total > 0, true, "sums: a copy stays")
 
+-- A function whose name a later window learns, or that one forgets, is one row. Functions of one line stay apart.
+do
+  local function window(name, line)
+    local b = B.new(3):context(7):meta("pid", "7"):meta("interval_ns", "10000000"):lfunc(1, line, "@late.lua", name)
+    b:stack(1, { F.lfunc(1, line + 1) }):sample(1, 0, 1, G.SPF_VMST_LFUNC)
+    sums:begin_round()
+    sums:add(7, assert(reader.parse_string(b:counters({ { G.SPF_COUNTER_WALL_US, 100000 } }):finish())))
+  end
+  local function texts(by)
+    local list = {}
+    for i, its in ipairs(sums.tables[by].list) do list[i] = ("%s %.0f"):format(its.text, its.all_own / 1000) end
+    return table.concat(list, ", ")
+  end
+  sums:reset()
+  for _, its in ipairs { { "", 10 }, { "f", 10 }, { "", 10 }, { "f", 10 }, { "g", 20 }, { "", 20 }, { "h", 20 }, { "", 20 } } do
+    window(its[1], its[2])
+  end
+  t.equal(texts("lua"), "f (late.lua:10) 4, g (late.lua:20) 3, h (late.lua:20) 1", "sums: late names")
+  t.equal(texts("line"), "f (late.lua:11) 4, g (late.lua:21) 3, h (late.lua:21) 1", "sums: late names of lines")
+end
+
 -- A window with a sample of 2 ms, and 8 ms of CPU time; one without a sample, and 6 ms.
 do
   sums:reset()

@@ -39,7 +39,7 @@ end
 symbols.chunk_name = chunk_name
 
 -- Name of a Lua function with a place: a line, "?" if it is not known, or nil
--- for where the function is defined.
+-- for where the function is defined. Also returns the place, and the name alone, "" if it is not known.
 local function lua_name(f, line)
   local chunk = chunk_name(f.chunk)
   local name, first = text.short(f.name, PART_MAX), ("%.0f"):format(f.firstline)
@@ -50,12 +50,12 @@ local function lua_name(f, line)
     name = "main chunk"
     -- LuaJIT's own names have parentheses, as "(command line)".
     if not line then
-      return name .. " (" .. (chunk:match("^%((.*)%)$") or chunk) .. ")"
+      return name .. " (" .. (chunk:match("^%((.*)%)$") or chunk) .. ")", chunk, name
     end
   end
   local place = chunk .. ":" .. (line or first)
   return (name == "" and place or name .. " (" .. place .. ")") ..
-	 (f.path and " [" .. text.short(f.path, PART_MAX) .. "]" or "")
+	 (f.path and " [" .. text.short(f.path, PART_MAX) .. "]" or ""), place, name
 end
 
 -- Name of code without a symbol, by its address or where its function begins.
@@ -116,10 +116,11 @@ namer[G.SPF_FRAME_LFUNC] = function(self, fid, line)
     return self:entry(("[lua function %.0f]"):format(fid), "lua")
   elseif self.profile:is_builtin(fid) then
     return self:entry(text.short(f.name, PART_MAX), "builtin")
-  elseif not self.lines then
-    return self:entry(lua_name(f), "lua")
   end
-  return self:entry(lua_name(f, line > 0 and ("%.0f"):format(line) or "?"), "lua")
+  local shown, place, name = lua_name(f, self.lines and (line > 0 and ("%.0f"):format(line) or "?") or nil)
+  local e = self:entry(shown, "lua")
+  e.place, e.name = place, name
+  return e
 end
 
 namer[G.SPF_FRAME_FFUNC] = function(self, ffid)

@@ -46,7 +46,7 @@ end
 
 -- Forgets all rounds.
 function methods:reset()
-  for _, its in ipairs(topsums.TABLES) do self.tables[its.by] = { list = {}, by_text = {} } end
+  for _, its in ipairs(topsums.TABLES) do self.tables[its.by] = { list = {}, by_text = {}, by_place = {} } end
   self.all_samples, self.all_sum, self.all_measured = 0, 0, 0
   self:begin_round()
 end
@@ -61,9 +61,28 @@ function methods:begin_round()
   self.programs = {}		-- By program: { cpu =, real =, threads = }, seconds.
 end
 
--- Returns the row of a text.
-local function row_of(its, name)
-  local row = its.by_text[name]
+-- Returns the row of a Lua function at the place of another one: of the same name, or one of both has none yet.
+-- Windows learn names at different times.
+local function row_at(at, entry)
+  for _, row in ipairs(at) do
+    if row.name == entry.name then return row end
+  end
+  local row = #at == 1 and at[1]
+  return row and (row.name == "" or entry.name == "") and row or nil
+end
+
+-- Returns the row of an entry, if one of its place and another text stands for it.
+local function renamed(its, entry)
+  local row = entry.place and row_at(its.by_place[entry.place] or {}, entry)
+  if not row then return nil end
+  if row.name == "" or #entry.text > #row.text and entry.name ~= "" then row.text, row.name = entry.text, entry.name end
+  its.by_text[entry.text] = row
+  return row
+end
+
+-- Returns the row of a text. entry: of a frame, or nil.
+local function row_of(its, name, entry)
+  local row = its.by_text[name] or entry and renamed(its, entry)
   if not row and #its.list >= limits.TOP_ROWS then
     name = OTHERS
     row = its.by_text[name]
@@ -71,6 +90,10 @@ local function row_of(its, name)
   if not row then
     row = { text = name, own = 0, total = 0, all_own = 0, all_total = 0 }
     its.by_text[name], its.list[#its.list + 1] = row, row
+    if entry and entry.place and name == entry.text then
+      local at = its.by_place[entry.place] or {}
+      row.name, its.by_place[entry.place], at[#at + 1] = entry.name, at, row
+    end
   end
   return row
 end
@@ -81,7 +104,7 @@ local function add_to(row, own, total)
 end
 
 local function add_rows(its, counted)
-  for _, row in ipairs(counted) do add_to(row_of(its, row.entry.text), row.self, row.total) end
+  for _, row in ipairs(counted) do add_to(row_of(its, row.entry.text, row.entry), row.self, row.total) end
 end
 
 -- Counts what stands for whole samples.
