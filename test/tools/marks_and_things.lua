@@ -176,6 +176,17 @@ for _, case in ipairs { { 1e6, "2.9 KiB" .. SURE .. " of 976.6 KiB that the VM h
   t.equal(("%s %s"):format(e.standard_error, e.at_most), "nil " .. math.min(3000, case[1] or 3000), "no samples: json")
 end
 
+-- Allocations that were lost may still be live: then nobody knows the error.
+for _, what in ipairs { { 20000 }, {} } do
+  p = sized({ { HELD, 1e6 }, { FIRST + G.SPF_EVENT_LOST_ENDS, 3 } }, unpack(what))
+  local top = render(p, "top")
+  t.ok(not top:find("standard error", 1, true) and not top:find("confidence", 1, true), "lost: no error: " .. top)
+  t.contains(top, " that the VM holds, error unknown: allocations were lost", "lost: report")
+  t.ok(top:find("\nlive: the rest [^\n]*B, error unknown: from before the start\n"), "lost: the rest: " .. top)
+  local e = json.decode(render(p, "json")).events[2]
+  t.equal(("%s %s"):format(e.standard_error, e.at_most), "nil nil", "lost: json")
+end
+
 -- A period that grew for a while makes the bound larger.
 p = sized({ { FIRST + G.SPF_EVENT_TOTAL, 500 }, { FIRST + G.SPF_EVENT_LONGEST, 64000 } })
 t.equal(json.decode(render(p, "json")).events[2].at_most, 192000, "no samples: the longest period")

@@ -11,6 +11,7 @@
 
 local G = require("sysprof.base.grammar")
 local labels = require("sysprof.model.labels")
+local leafwork = require("sysprof.model.leafwork")
 local limits = require("sysprof.base.limits")
 local metanumber = require("sysprof.model.metanumber")
 local text = require("sysprof.base.text")
@@ -85,8 +86,9 @@ end
 local UNSEEN_PERIODS = 3	-- e^-3 is 5 %: the chance that so many bytes have no sample, in blocks of any sizes.
 
 -- Returns the standard error of what an event of a list has left. Without samples nil, and the amount that it has at
--- most with 95 % confidence, nil if that is not known.
+-- most with 95 % confidence, nil if that is not known. Neither is known if beginnings were lost.
 function events.left_error(e)
+  if e.lacks then return nil end
   if e.samples > 0 then return math.sqrt(e.variance) end
   local most = nil
   for _, period in ipairs(e.periods) do most = math.max(most or 0, UNSEEN_PERIODS * period) end
@@ -208,6 +210,7 @@ local function new_event(key, name, unit)
 	   thing = nil, things = nil,	-- What its samples begin; see things_of().
 	   of = nil,	-- Name of the event that began what is left, nil of others;
 	   variance = 0,	-- of the sum of its weights;
+	   lacks = false,	-- whether beginnings or ends were lost;
 	   longest = 0,		-- the longest period of the samples, if it grew.
 	   total = nil,		-- All occurrences, sampled or not; nil if unknown.
 	   counters = {},	-- Other counters, by SPF_EVENT_*.
@@ -344,6 +347,7 @@ function events.list(profile)
     all.samples = all.samples + slots:samples(i)
     all.weight = all.weight + slots:weight(i)
     all.second_weight = all.second_weight + slots:second(i)
+    all.lacks = all.lacks or leafwork.of(profile, i) == G.SPF_WORK_UNKEPT
     local factor = sum and sum.members[event]
     if factor then
       sum.samples, sum.weight = sum.samples + slots:samples(i), sum.weight + slots:weight(i) * factor
@@ -352,6 +356,12 @@ function events.list(profile)
   if sum and sum.wall_us then sum.total = sum.wall_us * 1000 end
   for _, e in ipairs(list) do
     if events.never_began(e) then e.total = nil end
+    e.lacks = e.lacks or (e.counters[G.SPF_EVENT_LOST_ENDS] or 0) > 0
+  end
+  for _, left in ipairs(list) do
+    for _, e in ipairs(left.of and list or {}) do
+      if e.name == left.of then left.lacks = e.lacks end
+    end
   end
   return list
 end

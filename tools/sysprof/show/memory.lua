@@ -24,14 +24,15 @@ function memory.left_text(e, whole)
   local unit, held = units.of(e.unit), whole and e.total or nil
   local err, most, how = events.left_error(e), memory.unseen(e, held)
   local s = "no samples"
-  if err then
+  if err or e.lacks then
     s = text.plural(e.samples, "sample") .. ", " .. unit.total(e.weight)
   elseif most then
     s = ("%s: up to %s%s"):format(s, unit.total(most), how)
   end
   if held then s = s .. (" of %s that the VM holds"):format(unit.total(held)) end
   if err then s = ("%s, standard error %s"):format(s, unit.total(err)) end
-  if err and e.second then s = s .. ", " .. text.counted(e.second_weight, e.second) end
+  if e.lacks then s = s .. ", error unknown: allocations were lost" end
+  if (err or e.lacks) and e.second then s = s .. ", " .. text.counted(e.second_weight, e.second) end
   if #e.periods == 1 and e.periods[1] > 0 then
     s = ("%s; one in %s asked"):format(s, unit.period(e.periods[1]))
   end
@@ -48,6 +49,7 @@ local function rest_text(e, held)
   local unit, err, most, how = units.of(e.unit), events.left_error(e), memory.unseen(e, held)
   local s = rest_of(unit, held - e.weight)
   if err then return ("%s, standard error %s"):format(s, unit.total(err)) end
+  if e.lacks then return s .. ", error unknown" end
   return most and ("%s to %s%s"):format(unit.total(held - most), s, how) or s
 end
 
