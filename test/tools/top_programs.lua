@@ -128,7 +128,8 @@ do
   t.wait_until("the other client records", function() return t.content("other.out"):find("press Ctrl-C", 1, true) end)
   local status, _, err = try("top --once " .. shares)
   t.equal(status, 1, "another client: status")
-  t.contains(err, ("process %d (%s): another client records this process already"):format(shares, shares_lua), "another client")
+  t.contains(err, ("process %d (%s): another client records this process already; try again when that recording has ended"):format(
+    shares, shares_lua), "another client")
   programs.one_line(err, "another client")
   try("stop " .. shares)
 end

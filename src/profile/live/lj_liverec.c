@@ -534,7 +534,7 @@ int lj_liverec_begin(const OwnFd *client, LiveRequest *rq)
   lj_liverec_step(); /* The last recording may have ended just now. */
   if (rec.phase != REC_NONE) {
     lj_livemsg_refuse(client, "another client records this process already; "
-			      "'luajit-sysprof stop' ends that recording");
+			      "try again when that recording has ended");
     return 0;
   }
   n = lj_ctlslot_lives(vms);

@@ -56,10 +56,9 @@ function requests.number(answer, key)
   return value:find("^%d+$") and #value < 10 and tonumber(value) or 0
 end
 
--- Names the file that a program could not write, and its number in a command: a program may have another one itself.
+-- Names the file that a program could not write.
 local function explained(program, sentence)
-  if program.file and sentence == FULL then return temporary.problem(FULL) end
-  return (sentence:gsub("'luajit%-sysprof stop'", ("'luajit-sysprof stop %d'"):format(program.pid)))
+  return program.file and sentence == FULL and temporary.problem(FULL) or sentence
 end
 
 -- Says that a program has closed its VM.
@@ -166,15 +165,20 @@ end
 
 -- Waits until each program of a list has sent an answer, or time is up. Calls take(program, answer), or
 -- take(program, nil, sentence, whether it refuses), for each. If take returns true, another answer is to come. seconds:
--- what the programs need for their work, or nil.
-function requests.collect(list, take, seconds)
+-- what the programs need for their work, or nil. signals: they end the wait; an object of sysprof.base.interrupts, or
+-- nil. Returns whether they did; then programs without an answer are closed.
+function requests.collect(list, take, seconds, signals)
   local waiting, begun = {}, system.now()
   seconds = (seconds or 0) + requests.patience()
   for _, program in ipairs(list) do waiting[program] = true end
   while next(waiting) and system.now() < begun + seconds do
-    local fds = {}
+    local fds = { signals and signals.fd }
     for program in pairs(waiting) do fds[#fds + 1] = program.fd end
     local ready, is_late = system.wait(fds, STEP_SECONDS), system.now() > begun + USUAL_SECONDS
+    if signals and ready[signals.fd] and signals.take() then
+      for program in pairs(waiting) do requests.close(program) end
+      return true
+    end
     for program in pairs(waiting) do
       local answer, why, is_refusal = news(program, ready[program.fd], is_late)
       if (answer or why) and not take(program, answer, why, is_refusal) then waiting[program] = nil end
@@ -183,6 +187,7 @@ function requests.collect(list, take, seconds)
   for _, program in ipairs(list) do	-- In their order.
     if waiting[program] then take(program, nil, requests.no_answer(program, seconds)) end
   end
+  return false
 end
 
 -- Connects anew to programs that have closed their VMs, if they open the next ones soon. Returns those that did.
@@ -198,8 +203,8 @@ function requests.reopen(list)
 end
 
 -- Sends a request with a new file to each program of a list, and collects their answers as above. Asks one that has
--- just closed its VM once more.
-function requests.ask_for_files(list, verb, values, take)
+-- just closed its VM once more. Returns whether signals ended that.
+function requests.ask_for_files(list, verb, values, take, signals)
   local function ask(some, again)
     local asked, left, why_of = {}, {}, {}
     local function took(program, answer, why, is_refusal)
@@ -210,15 +215,15 @@ function requests.ask_for_files(list, verb, values, take)
       local ok, why = requests.send_file(program, verb, values)
       if ok then asked[#asked + 1] = program else took(program, nil, why) end
     end
-    requests.collect(asked, took)
-    return left, why_of
+    return left, why_of, requests.collect(asked, took, nil, signals)
   end
-  local left, why_of = ask(list, true)
+  local left, why_of, is_interrupted = ask(list, true)
+  if is_interrupted then return true end
   local opened = requests.reopen(left)
   for _, program in ipairs(left) do
     if program.fd then program.has_left = false else take(program, nil, why_of[program]) end
   end
-  ask(opened, false)
+  return select(3, ask(opened, false))
 end
 
 -- Sends a short request to each program of a list, and closes them. Calls take as above.
