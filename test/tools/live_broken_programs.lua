@@ -95,6 +95,17 @@ do
   server.stop { pid, good }
 end
 
+-- Ctrl-C ends a record that waits: for an answer, and for the turn that a program never gives. Such a program can
+-- send many packets: the command's memory stays small.
+for behaviour, said in pairs { silent = "", floods = "another client records it; this recording begins when that one ends" } do
+  local pid = start(behaviour, "server.lua")
+  local _, _, err = t.shell(("ulimit -v 300000; timeout -s INT 1 %srecord -d 1s %d"):format(programs.RUN, pid))
+  t.contains(err, said, behaviour .. ", Ctrl-C")
+  t.contains(err, "luajit-sysprof: interrupted before the recording began\n", behaviour .. ", Ctrl-C")
+  t.ok(select(2, err:gsub("\n", "")) <= 2, behaviour .. ", Ctrl-C: lines: " .. err)
+  server.stop { pid }
+end
+
 -- A process that is stopped is named at once.
 do
   local pid = start("good", "server.lua")

@@ -37,7 +37,7 @@ int pause(void);
 int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long);
 ]]
 local C = ffi.C
-local AF_UNIX, SOCK_SEQPACKET, POLLIN, MSG_NOSIGNAL = 1, 5, 1, 0x4000
+local AF_UNIX, SOCK_SEQPACKET, POLLIN, MSG_NOSIGNAL, MSG_DONTWAIT = 1, 5, 1, 0x4000, 0x40
 
 local PR_SET_PDEATHSIG, SIGKILL = 1, 9
 
@@ -48,6 +48,8 @@ M.EVIL_JSON = '{"pid":1,"coroutines":0,"states":{},"groups":[]}],"evil":1,"threa
 M.EVIL_TEXT = "1 coroutine of process 1: 1 running\n\nprocess 1: init\n\27[31mred\nthread 1 (root): running\n    a frame\n"
 M.EVIL_MAP = "1000 10 trace 1 app.lua:1\n\27[31m\n2000 10 trace 2 \27]0;title\7\nno address at all\n" ..
 	     "3000 10 " .. ("x"):rep(10000) .. "\n"
+
+M.BUSY = "error another client records this process already; " .. ("x"):rep(3000) .. "\n"
 
 -- A profile of this process with n samples of a function. pid: unless it is this process.
 function M.profile(name, n, pid)
@@ -93,6 +95,10 @@ local function serve(behaviour, fd, request, file, recordings)
   if behaviour == "silent" then return { limit = math.huge } end
   if behaviour == "garbage" then return C.send(fd, ("\0\255\27["):rep(1000), 4000, MSG_NOSIGNAL) and nil end
   if behaviour == "sentence" then return answer(fd, "error this VM is \27[31mthe subject of another profile") end
+  if behaviour == "floods" then	-- Each time anew.
+    for _ = 1, 1000 do C.send(fd, M.BUSY, #M.BUSY, MSG_NOSIGNAL + MSG_DONTWAIT) end
+    return nil
+  end
   if behaviour == "endless" then return answer(fd, "error " .. ("x"):rep(4000)) end
   if verb == "info" then
     local n = 0

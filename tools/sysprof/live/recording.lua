@@ -30,10 +30,10 @@ local function say_all(say, name, list)
 end
 
 -- Lets programs of a list begin. started gets those that began. Returns how many refused the request, and a list of
--- those that refused because they are busy, if is_last is not set.
-local function ask(list, values, say, started, is_last)
+-- those that refused because they are busy, if is_last is not set; and whether signals ended that.
+local function ask(list, values, say, started, signals, is_last)
   local refused, busy = 0, {}
-  requests.ask_for_files(list, "record", values, function(program, answer, why, is_refusal)
+  local is_interrupted = requests.ask_for_files(list, "record", values, function(program, answer, why, is_refusal)
     local name = programs.name(program.facts)
     if not answer or answer.kind ~= "ok" then
       requests.close(program)
@@ -49,8 +49,15 @@ local function ask(list, values, say, started, is_last)
     end
     started[#started + 1] = program
     say_all(say, name, answer.notes)
-  end)
-  return refused, busy
+  end, signals)
+  return refused, busy, is_interrupted
+end
+
+-- The user does not want it any more: programs that have begun end as their connections close.
+local function interrupted(say, started)
+  for _, program in ipairs(started) do requests.close(program) end
+  say("interrupted before the recording began")
+  return {}
 end
 
 -- Lets each opened program begin. values: lines of the request. patience: seconds that one program may be recorded for
@@ -59,25 +66,23 @@ end
 function recording.begin(list, values, say, patience, signals)
   local started, begun, told = {}, system.now(), false
   -- Nobody would follow a program that has begun while others are waited for.
-  local refused, busy = ask(list, values, say, started, not patience or #list > 1)
-  while #busy > 0 do
+  local refused, busy, is_interrupted = ask(list, values, say, started, signals, not patience or #list > 1)
+  while #busy > 0 and not is_interrupted do
     if not told then
       for _, program in ipairs(busy) do say(programs.name(program.facts), ": ", WAITS) end
       told = true
     end
     local ready = system.wait({ signals and signals.fd }, BUSY_SECONDS)
-    if signals and ready[signals.fd] and signals.take() then
-      say("interrupted before the recording began")
-      return started, refused + #busy
-    end
+    if signals and ready[signals.fd] and signals.take() then return interrupted(say, started), refused + #busy end
     local opened = requests.reopen(busy)
     for _, program in ipairs(busy) do
       if not program.fd then say(program.sentence or programs.name(program.facts) .. " has ended") end
     end
     local more
-    more, busy = ask(opened, values, say, started, system.now() > begun + patience)
+    more, busy, is_interrupted = ask(opened, values, say, started, signals, system.now() > begun + patience)
     refused = refused + more
   end
+  if is_interrupted then return interrupted(say, started), refused end
   return started, refused
 end
 
