@@ -62,7 +62,8 @@ local function add_last(this, rest)
     rest[1] = nil
     return
   end
-  this.say("the last recording from this folder: ", table.concat(rest, " "))
+  this.say(os.date("the last recording from this folder, %Y-%m-%d %H:%M:%S: ", st.mtime), table.concat(rest, " "),
+	   "; pages and profiles by LUAJIT_SYSPROF do not count")
 end
 
 -- Without a file, there is the last recording, or the default file. Returns nil, or what is missing.
