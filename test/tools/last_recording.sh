@@ -17,6 +17,7 @@ local function work(n) local s = 0 for i = 1, n do s = s + math.sin(i) end retur
 local from = os.clock()
 while os.clock() - from < 0.2 do work(1000) end
 E
+echo 'local s = 0 for i = 1, 1e6 do s = s + i end' >short.lua
 cat >forks.lua <<'E'
 local ffi = require("ffi")
 ffi.cdef "int fork(void); int waitpid(int, int *, int);"
@@ -37,7 +38,7 @@ reads sysprof.bin
 grep -q 'the last recording' err && fail "sysprof.bin: says '$(cat err)'"
 "$tool" run -o "$top/other/x.bin" app.lua 2>/dev/null || fail "run -o: status $?"
 reads other/x.bin
-grep -q "the last recording from this folder: .*other/x.bin" err || fail "other/x.bin: says '$(cat err)'"
+grep -q "the last recording from this folder, 20[-0-9: ]*: .*other/x.bin; pages and" err || fail "other/x.bin: says '$(cat err)'"
 
 # Other folders have recordings of their own.
 (cd "$top/other" && "$tool" report >out 2>err) && fail "another folder: status 0"
@@ -62,6 +63,16 @@ for _ in $(seq 600); do
 done
 grep -q 'later.bin' err || fail "--fork: says '$(cat err)'"
 grep -q 'in_child' out || fail "--fork: the report lacks the child that outlived the script: $(cat err)"
+
+# Commands that record at the same time.
+for i in $(seq 12); do
+  mkdir "$top/$i"
+  (cd "$top/$i" && exec "$tool" run -o "$i.bin" ../work/short.lua >/dev/null 2>&1) &
+done
+wait
+for i in $(seq 12); do
+  (cd "$top/$i" && "$tool" info 2>&1 >/dev/null) | grep -q "/$i.bin" || fail "at the same time: folder $i has no last recording"
+done
 
 # Without a place for the state, and with a damaged one.
 rm sysprof.bin

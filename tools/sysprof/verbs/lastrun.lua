@@ -16,6 +16,7 @@ int getpid(void);
 int mkdirat(int, const char *, unsigned int);
 int renameat(int, const char *, int, const char *);
 int unlinkat(int, const char *, int);
+int flock(int, int);
 ]]
 
 local C = ffi.C
@@ -25,6 +26,8 @@ local BYTES = 2^18	-- Of the file.
 local PRIVATE, PRIVATE_FILE = 448, 384	-- rwx------, rw-------.
 local WRITE_BY_OTHERS = 18	-- Of the group and of all, in the mode of a folder.
 local AT_FDCWD = -100
+local LOCK_EX_NB = 6
+local LOCK_TRIES, LOCK_SECONDS = 100, 0.01
 local O_FOLDER = system.O_DIRECTORY + system.O_CLOEXEC
 local O_STEP = O_FOLDER + system.O_NOFOLLOW
 local O_READ = system.O_NOFOLLOW + system.O_NONBLOCK + system.O_CLOEXEC
@@ -83,10 +86,19 @@ local function here()
   return files.real_path(".")
 end
 
+-- Keeps other commands from changing the file, until the folder is closed. Some file systems have no locks.
+local function lock(folder)
+  for _ = 1, LOCK_TRIES do
+    if C.flock(folder, LOCK_EX_NB) == 0 or ffi.errno() ~= system.EAGAIN then return end
+    system.wait({}, LOCK_SECONDS)
+  end
+end
+
 -- Remembers the profiles of a recording, the program's first. A failure loses only that.
 function lastrun.note(paths)
   local folder, own_path = open_folder(true), here()
   if not folder then return end
+  lock(folder)
   local new, list = ("%s.%d"):format(FILE, C.getpid()), {}
   for i = 1, math.min(#paths, PATHS) do
     local line = ("%s\t%s"):format(own_path or "", files.real_path(paths[i]) or "")
