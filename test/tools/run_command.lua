@@ -306,13 +306,13 @@ for _, spec in ipairs(require("sysprof.cli.runspecs").SPECS) do
   for value, expected in pairs(values) do t.equal(spec.convert(value), expected, spec.key .. " " .. value) end
 end
 wrong("signal", "run --signal=' ' short.lua", 2, "option '--signal': expected a signal such as SIGUSR2")
-wrong("no such signal", "run --signal=NONE -o new.bin short.lua", 1,
+wrong("no such signal", "run --signal=NONE -o new.bin short.lua", 2,
       "cannot profile: profiler misuse: option 'signal' is 'SIGNONE'; expected a signal such as SIGUSR2")
 -- What the profiler says is passed on, in one sentence, and nothing else happens.
 t.write_file("old.bin", "old")
 t.write_file("says.lua", "print('it runs')")
 for _, output in ipairs { "new.bin", "new.folded", "old.bin" } do
-  wrong("clock, " .. output, "run --clock=sun -o " .. output .. " says.lua", 1, "cannot profile: ")
+  wrong("clock, " .. output, "run --clock=sun -o " .. output .. " says.lua", 2, "cannot profile: ")
 end
 t.equal(t.read_file("old.bin"), "old", "an unknown clock: an old output")
 t.equal(io.open("new.bin"), nil, "an unknown clock: a new output")

@@ -14,7 +14,9 @@ local processes = require("sysprof.live.processes")
 local temporary = require("sysprof.base.temporary")
 local users = require("sysprof.base.users")
 
-local FAILED = 1	-- Status if the profiler could not be started.
+local FAILED = 1	-- Status if the profiler could not be started,
+local USAGE = 2		-- and if it refuses an option.
+local EINVAL = 22
 local RUNS = "runs"	-- In the note.
 
 -- The start of the profiler takes LUA_INIT out of our way.
@@ -24,7 +26,7 @@ local KEPT_INIT = "SYSPROF_RUN_LUA_INIT"
 -- luajit from the script's arg table. The profile must not have frames of this code, so the start
 -- comes last. A script that profiles itself would end our profile: its calls do nothing, and it is told.
 local START = [[
-local options, ok, err = { %s }
+local options, ok, err, code = { %s }
 local function note(text)
   local file = io.open(%q, "wb")
   if file then file:write(text) file:close() end
@@ -37,7 +39,7 @@ repeat
 until arg[i] == nil
 local function refuse(why)
   note(why)
-  os.exit(%d)
+  os.exit(code == %d and %d or %d)
 end
 if not misc then refuse("this luajit has no profiler") end
 local start, told = misc.sysprof.start
@@ -52,7 +54,7 @@ for _, library in pairs { misc.sysprof, misc.memprof } do
   if library.start then library.start, library.stop = own, own end
   if library.dump then library.dump = own end
 end
-ok, err = start(options)
+ok, err, code = start(options)
 if not ok and options.flush == "thread" and err and err:find("thread of the profiler did not start", 1, true) then
   options.flush = "vm"
   ok = start(options)
@@ -60,6 +62,9 @@ if not ok and options.flush == "thread" and err and err:find("thread of the prof
 end
 if not ok then refuse(err) end
 ]]
+
+-- Runs that code under a name that stands for it in profiles. A tail call leaves no frame of its own.
+local RUN_START = "return assert(load(assert(io.open(%q, 'rb')):read('*a'), '=[profiler]'))()"
 
 -- Returns options of misc.sysprof.start as they are written in Lua.
 local function table_text(options)
@@ -87,7 +92,7 @@ local function luajit_arguments(luajit, passed, rest, start)
   local args = { luajit }
   for _, option in ipairs(passed) do args[#args + 1] = option end
   args[#args + 1] = "-e"
-  args[#args + 1] = ("dofile(%q)"):format(start)
+  args[#args + 1] = RUN_START:format(start)
   if has_dashes(rest) then args[#args + 1] = "--" end
   for _, a in ipairs(rest) do args[#args + 1] = a end
   return args
@@ -117,7 +122,7 @@ function launch.run(options, passed, rest)
   local start, why_not = temporary.new()
   local file = start and io.open(start, "wb")
   if not note or not file then return FAILED, nil, err or why_not or "cannot write a temporary file" end
-  file:write(START:format(table_text(options), note, RUNS, has_dashes(rest) and 3 or 2, FAILED))
+  file:write(START:format(table_text(options), note, RUNS, has_dashes(rest) and 3 or 2, EINVAL, USAGE, FAILED))
   local ok, why_cut = file:close()
   if not ok then return FAILED, nil, temporary.problem(why_cut) end
   local luajit = luajit_path()
