@@ -11,6 +11,10 @@ local wanted = {}
 -- Events that others bring along.
 local BRINGS = { alloc = { "live" }, wall = { "cpu", "offcpu" } }
 
+-- Clocks, which have a rate; and events without rate and period. All others have a period.
+local RATED = { cpu = true, ctimer = true, ["task-clock"] = true, itimer = true, wall = true, ["wall-signal"] = true }
+local EXACT = { offcpu = true, ["coroutine-wait"] = true, live = true }
+
 -- Events that have a weight.
 local HAVE = {
   bytes = { alloc = true, live = true }, objects = { alloc = true, live = true },
@@ -65,6 +69,22 @@ function wanted.prepare(opt)
   if err then return err end
   -- Without --clock, --event names what is recorded.
   if not opt.clock then opt.clock, opt.event = opt.event, nil end
+end
+
+-- Says that an option for the rate or the period has no effect on what is recorded, or nil.
+function wanted.unused(opt)
+  local recorded = opt.clock or "cpu"
+  local has_rate, has_period = false, false
+  for _, name in ipairs(wanted.names(recorded)) do
+    has_rate = has_rate or RATED[name] or false
+    has_period = has_period or not (RATED[name] or EXACT[name])
+  end
+  local rate = opt.hz and "--hz" or opt.interval and "--interval"
+  if opt.period and not has_period then
+    return ("--period has no effect on %s%s"):format(recorded, has_rate and "; --hz sets its rate" or "")
+  elseif rate and not has_rate then
+    return ("%s has no effect on %s%s"):format(rate, recorded, has_period and "; --period sets how often it is sampled" or "")
+  end
 end
 
 -- Returns a caution about the clocks, or nil. A program that is not live yet says it by itself.

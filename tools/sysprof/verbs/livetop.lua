@@ -224,6 +224,8 @@ function verb.main(this, opt, rest)
   end
   if wrong then return this.usage_error(wrong) end
   opt.clock = opt.event
+  local unused = wanted.unused(opt)
+  if unused then this.say(unused) end
   local values = wanted.request(opt, "TOP")
   values.finish = not opt.once and NAMES_MS or nil
   local recorded = windows.open(targets.open(this, opt, rest), values, opt.duration)

@@ -128,8 +128,9 @@ function verb.main(this, opt, rest)
     this.say(err)
     return command.FAILED
   end
-  local opened, caution = targets.open(this, opt, rest), wanted.caution(opt)
+  local opened, caution, unused = targets.open(this, opt, rest), wanted.caution(opt), wanted.unused(opt)
   if caution then this.say(caution) end
+  if unused then this.say(unused) end
   local list, is_long = record(this, opened, opt)
   local status = #list > 0 and show(this, list, opt) or command.FAILED
   return is_long and command.FAILED or status

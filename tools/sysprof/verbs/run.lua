@@ -187,6 +187,8 @@ function verb.main(this, opt, rest)
     this.say(err)
     return command.FAILED
   end
+  local unused = wanted.unused(opt)
+  if unused then this.say(unused) end
   for _, name in ipairs(wanted.names(opt.clock or "")) do
     if name == "wall-signal" then
       this.say("warning: wall-signal wakes sleeping threads, so their waits end early; --event=wall does not")
