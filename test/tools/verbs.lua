@@ -76,6 +76,29 @@ says("profile a.bin --lines", 2, "did you mean 'luajit-sysprof report a.bin --li
 says("run a.bin", 1, "a.bin is a profile; expected a Lua script. 'luajit-sysprof report a.bin' shows it\n")
 says("tree a.bin", 2, "got 'tree'; did you mean 'luajit-sysprof report --format=tree a.bin'?")
 says("peek a.bin", 2, "got 'peek'; did you mean 'luajit-sysprof report --format=tree a.bin'?")
+-- Each wrong command line ends with status 2, and so do events and signals that the profiler does not know.
+for _, verb in ipairs { "run", "record", "top", "dump", "serve", "ps", "stop", "perf-map", "report", "flame", "annotate",
+			"diff", "merge", "export", "info", "doctor" } do
+  says(verb .. " --frob", 2, "unknown option '--frob'")
+  says(verb .. " -Q", 2, "unknown option '-Q'")
+  says(verb .. " --help=1", 2, "option '--help' takes no value")
+end
+for _, arguments in ipairs {
+  "frob", "--frob", "help frob", "--completion=zsh", "run", "record", "top", "dump", "serve", "stop", "perf-map",
+  "record x", "top x", "dump x", "stop x", "perf-map x", "ps x", "doctor a b", "diff a.bin", "merge a.bin", "merge -o m.bin",
+  "export a.bin", "export -o x.frob a.bin", "flame -o x.frob a.bin", "info -o x.html a.bin", "report --by=frob a.bin",
+  "report --format=frob a.bin", "report --limit=x a.bin", "report --from=2 --to=1 a.bin", "report --depth=0 a.bin",
+  "report -o a.bin a.bin", "annotate a.bin x.lua x.lua", "diff --format=json a.bin a.bin", "serve --listen=frob a.bin",
+  "dump -o x.html 1", "record -d 0 1", "top -d 0 1", "run -F 0 x.lua", "run -i 1 -F 2 x.lua", "run --mode=X x.lua",
+  "run -o x.frob x.lua", "run --max-size=1 x.lua", "run -e alloc --weight=cpu x.lua", "run -o - --format=bin x.lua",
+  "run -e frob -o new.bin x.lua", "run -e cpu:frob -o new.bin x.lua", "run -e ,, -o new.bin x.lua",
+  "run -e wall/threshold=x/ -o new.bin x.lua", "run --signal=SIGKILL -o new.bin x.lua", "run --signal=NONE -o new.bin x.lua",
+} do
+  local status, out = try(arguments .. " 2>&1")
+  t.equal(status, 2, arguments .. ": status: " .. out)
+end
+t.ok(not exists("new.bin"), "a wrong command line leaves no profile")
+
 says("ps aux", 2, "luajit-sysprof: expected no argument, got 'aux'; see 'luajit-sysprof ps --help'\n")
 says("ps 7", 2, "got '7'; did you mean 'luajit-sysprof record 7'?")
 t.write_file("verbs/srv.pid", " 4711\n")
@@ -189,6 +212,29 @@ prints("info a.bin", "vm states")
 t.ok(not prints("info a.bin", "samples"):find("f %(x%.lua"), "info has no table")
 local changes = prints("diff b.bin a.bin", "\ngone      g (x.lua:2) 1.000 ms\nnew       f (x.lua:2) 3.000 ms\n")
 t.contains(changes, "base      b.bin", "diff: base")
+
+-- What was recorded in another way, and what is added up though it is older.
+local function recorded(period, mode, events)
+  local b = B.new(4):context(7):meta("pid", "11"):meta("mode", mode):meta("clock", events)
+  b:event(0, "cpu", G.SPF_UNIT_US, period):lfunc(1, 0, "@x.lua"):stack(1, { F.lfunc(1, 5) })
+  if events ~= "cpu" then b:event(1, "page-faults", G.SPF_UNIT_COUNT, 1) end
+  return b:sample(1, 0, 1, G.SPF_VMST_LFUNC, 1000, 0):finish()
+end
+t.write_file("verbs/ms1.bin", recorded(1e6, "callgraph", "cpu"))
+t.write_file("verbs/ms10.bin", recorded(1e7, "callgraph", "cpu"))
+t.write_file("verbs/other.bin", recorded(1e6, "leaf", "cpu,page-faults"))
+t.write_file("verbs/ms1.bin.old", recorded(1e6, "callgraph", "cpu"))
+local OTHER_WAY = "luajit-sysprof: ms1.bin: recorded in another way, so not all differences are the program's: "
+for name, sentence in pairs { ms1 = "", ms10 = OTHER_WAY .. "one sample in 1 ms and 10 ms\n",
+			      other = OTHER_WAY .. "mode callgraph and leaf; events cpu and cpu,page-faults\n" } do
+  local _, _, err = try(("diff ms1.bin %s.bin"):format(name))
+  t.equal(err, sentence, "diff of ms1 and " .. name)
+end
+for arguments, sentence in pairs { ["ms1.bin ms10.bin"] = "", ["ms1.bin.old"] = "", ["ms1.bin ms1.bin.old"] =
+				   "luajit-sysprof: ms1.bin.old is added to ms1.bin: it is the profile of an earlier run\n" } do
+  local _, _, err = try("report " .. arguments)
+  t.equal(err, sentence, "report " .. arguments)
+end
 t.contains(changes, "\nprofile   a.bin", "diff: profile")
 t.contains(changes, "\nevent     cpu\nsampled   2.000 ms before, 4.000 ms after: 100.0% more\n", "diff: sums")
 t.contains(changes, "     +3.000       0.000       3.000      0.0     75.0  f (x.lua:2)\n", "diff: a new function")
@@ -377,8 +423,23 @@ t.contains(err, "\nluajit-sysprof: the script ended with an error before the fir
 t.ok(not err:find("written to", 1, true), "a script that is not Lua: nothing is written: " .. err)
 t.equal(file("sysprof.bin"), second, "a failed run keeps the profile of the run before")
 status, out, err = try("run -e sun short.lua")
-t.equal(status, 1, "an unknown event: " .. err)
+t.equal(status, 2, "an unknown event: " .. err)
 t.equal(file("sysprof.bin"), second, "an unknown event keeps the profile of the run before")
+
+-- Options without an effect, and the code that starts the profiler.
+t.write_file("verbs/one.lua", "local s = ('x'):rep(10)")
+for arguments, sentence in pairs {
+  ["--period=1000"] = "--period has no effect on cpu; --hz sets its rate", ["-F 100 -e offcpu"] = "--hz has no effect on offcpu",
+  ["-i 5 -e alloc"] = "--interval has no effect on alloc; --period sets how often it is sampled", ["-F 100"] = false,
+  ["--period=9 -e wall,alloc -F 100"] = false, ["--period=1 -e alloc"] = false,
+} do
+  _, _, err = try(("run %s -o one.bin one.lua"):format(arguments))
+  t.equal(err:match("luajit%-sysprof: ([^\n]* has no effect [^\n]*)\n") or false, sentence, arguments)
+end
+try("run -e alloc --period=1 -o one.bin one.lua")
+_, out = try("export --format=folded one.bin")
+t.contains(out, "main chunk (one.lua)", "the script's allocations")
+t.ok(not out:find("command line", 1, true) and not out:find("/proc/", 1, true), "the start has no file: " .. out)
 local headline = select(2, try("report"))
 t.ok(headline:find("^profile   sysprof%.bin, 20%d%d%-%d%d%-%d%d %d%d:%d%d:%d%d: [%d.]+ s, "), "file and date: " .. headline)
 try("run -o page.html short.lua")

@@ -142,6 +142,35 @@ local function unlike(shown_view, base_view)
     common_events(base_view.profile, shown_view.profile))
 end
 
+-- Returns how a profile was recorded: texts by what they are of.
+local function ways(shown_view)
+  local e, meta, others = shown_view.event, shown_view.profile.meta, {}
+  for _, other in ipairs(events.list(shown_view.profile)) do others[#others + 1] = text.clean(other.name) end
+  local unit = units.of(e.unit)
+  return { event = e.name, rate = #e.periods == 1 and not e.of and unit.period(e.periods[1]) or "",
+	   mode = text.clean(meta.mode or ""), events = table.concat(others, ",") }
+end
+
+-- Says by what two profiles may differ beside the program, or nil.
+local function caveat(shown_view, base_view)
+  local now, before, parts = ways(shown_view), ways(base_view), {}
+  for _, its in ipairs { { "event", "event " }, { "rate", "one sample in " }, { "mode", "mode " }, { "events", "events " } } do
+    local a, b = before[its[1]], now[its[1]]
+    if a ~= "" and b ~= "" and a ~= b then parts[#parts + 1] = ("%s%s and %s"):format(its[2], a, b) end
+  end
+  return #parts > 0 and "recorded in another way, so not all differences are the program's: " .. table.concat(parts, "; ")
+end
+
+-- Says that a profile of an earlier run is added to the one that has replaced it, or nil.
+local function earlier_text(paths)
+  local given = {}
+  for _, path in ipairs(paths) do given[path] = true end
+  for _, path in ipairs(paths) do
+    local later = path:match("^(.+)%.old$")
+    if given[later] then return ("%s is added to %s: it is the profile of an earlier run"):format(path, later) end
+  end
+end
+
 -- Reads, renders and warns. Returns the status.
 local function show(say, paths, opt)
   local shown = name_of(paths[1])
@@ -157,6 +186,10 @@ local function show(say, paths, opt)
     say(name_of(opt.diff), ": ", err)
     return command.FAILED
   end
+  local caution = base and caveat(shown_view, base)
+  if caution then say(name_of(opt.diff), ": ", caution) end
+  local earlier = earlier_text(paths)
+  if earlier then say(earlier) end
   if base then shown_view:compare_with(base) end
   opt.title = opt.title or shown_view:default_title(shown)
   opt.base_title = opt.diff and name_of(opt.diff)
