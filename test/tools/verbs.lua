@@ -426,6 +426,16 @@ status, out, err = try("run -e sun short.lua")
 t.equal(status, 2, "an unknown event: " .. err)
 t.equal(file("sysprof.bin"), second, "an unknown event keeps the profile of the run before")
 
+-- Programs that the script runs.
+t.write_file("verbs/busy.lua", "local limit = os.clock() + (tonumber((...)) or 0.4) repeat until os.clock() > limit")
+t.write_file("verbs/executes.lua", ("os.execute([['%s' busy.lua]])"):format(t.luajit))
+local LACKS = "luajit%-sysprof: children([^\n]*) took 0%.%d s of CPU time that this profile lacks\n"
+for arguments, who in pairs { ["executes.lua"] = ", or threads that are not sampled,", ["--threads executes.lua"] = "",
+			      ["busy.lua 0.3"] = false, ["-d 1s executes.lua"] = false } do
+  _, _, err = try("run -o one.bin " .. arguments)
+  t.equal(err:match(LACKS) or err:find("children", 1, true) or false, who, arguments .. ": " .. err)
+end
+
 -- Options without an effect, and the code that starts the profiler.
 t.write_file("verbs/one.lua", "local s = ('x'):rep(10)")
 for arguments, sentence in pairs {

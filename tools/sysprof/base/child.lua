@@ -17,6 +17,7 @@ int sigwaitinfo(const void *, void *);
 int sigtimedwait(const void *, void *, const void *);
 int setenv(const char *, const char *, int);
 int unsetenv(const char *);
+int getrusage(int, void *);
 ]]
 
 -- Of Linux, for x86-64 and arm64.
@@ -26,6 +27,7 @@ local SIG_SETMASK = system.SIG_SETMASK
 local SI_KERNEL = 0x80		-- A signal of the terminal.
 local WNOHANG = 1
 local INFO_SIGNO, INFO_CODE = 0, 2	-- In a siginfo_t, as numbers of int.
+local RUSAGE_CHILDREN, RUSAGE_LONGS = -1, 18	-- The first four are the times in and for programs: s and us.
 local FORWARDED = { SIGHUP, SIGINT, system.SIGQUIT, SIGTERM }
 
 -- A siginfo_t has 128 bytes.
@@ -113,6 +115,13 @@ function child.run(path, args)
   local signo = status % 128
   if signo == 0 then return math.floor(status / 256) % 256 end
   return nil, signo
+end
+
+-- Returns the CPU time in seconds of all children that have ended, with those that they have waited for.
+function child.cpu_seconds()
+  local usage = ffi.new("int64_t[?]", RUSAGE_LONGS)
+  if C.getrusage(RUSAGE_CHILDREN, usage) ~= 0 then return 0 end
+  return tonumber(usage[0] + usage[2]) + tonumber(usage[1] + usage[3]) / 1e6
 end
 
 -- A write behind the limit of a file's size fails from now on, and ends this process no more; children are as before.

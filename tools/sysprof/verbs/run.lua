@@ -135,11 +135,11 @@ local function run(this, opt, rest)
     this.say(err)
     return command.FAILED
   end
-  local before = launch.profiles_of_children(path)
+  local before, spent = launch.profiles_of_children(path), child.cpu_seconds()
   local status, signo, why = launch.run(start_options(opt, path), luajit_options(opt), rest)
   local paths, running = profiles(this, opt, path, before)
   local shown = command.FAILED
-  opt.running = running
+  opt.running, opt.spent = running, child.cpu_seconds() - spent
   if why then
     this.say(why)
     recorded.restore(this, aside, opt)

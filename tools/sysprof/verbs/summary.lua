@@ -55,6 +55,15 @@ local function waits_text(profile, opt, is_cpu, cpu)
     waits and ("'report --event=%s'"):format(text.clean(waits)) or "--event=wall")
 end
 
+-- Returns a sentence if a script's profile lacks most of its CPU time, or nil.
+local function others_text(profile, opt, cpu)
+  local is_part = opt.delay or opt.duration or opt.max_size
+  if is_part or not (opt.spent and cpu) then return nil end
+  local others = opt.spent - cpu - (selfreport.thread_ms(profile) or 0) / 1e3
+  return others > math.max(cpu, QUIET_SECONDS) and ("children%s took %.1f s of CPU time that this profile lacks"):format(
+    opt.all_threads and "" or ", or threads that are not sampled,", others) or nil
+end
+
 -- Do samples of an event tell shares only roughly? Waits, and occurrences that all have a sample, are exact.
 local function is_estimate(e)
   return (e.parts or not units.of(e.unit).by_others) and not e.is_of_things and e.periods[1] ~= 1
@@ -65,6 +74,8 @@ local function say_advice(say, profile, opt)
   local e, cpu = events.list(profile)[1], selfreport.cpu_time(profile)
   local is_cpu = e and units.of(e.unit).is_cpu and not e.parts
   local waits = waits_text(profile, opt, is_cpu, cpu)
+  local others = others_text(profile, opt, cpu)
+  if others then say(others) end
   if waits then say(waits) end
   if profile:totals() == 0 then
     local hint = is_cpu and not headline.forked(profile) and more_text(profile, e, cpu) or ""
