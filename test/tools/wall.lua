@@ -106,6 +106,8 @@ do	-- The VM's state is unknown there. A wait with a C stack is outside of Lua.
   for _, case in ipairs { { "vmstate", "2.000 CFUNC, 1.000 LFUNC" }, { "lua", "2.000 [no Lua function], 1.000 f (a.lua:1)" } } do
     t.equal(rows(case[1]), "4.000 [runnable], 3.000 [stack unknown: seen too late], " .. case[2], "by " .. case[1])
   end
+  t.contains(render("top", { by = "lua", event = "wall" }, unseen), "\n[no Lua function] is C code outside of Lua: ", "a sentence")
+  t.ok(not render("top", { event = "wall" }, unseen):find("no Lua function", 1, true), "no row, no sentence")
   t.equal(rows("vmstate", { states = { C } }), "2.000 CFUNC", "what is in C")
   t.equal(rows("vmstate", { states = { require("sysprof.show.filters").state("unknown") } }),
 	  "4.000 [runnable], 3.000 [stack unknown: seen too late]", "what is unknown")

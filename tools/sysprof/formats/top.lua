@@ -20,7 +20,7 @@ local SHORT_SHARE = 0.05	-- Of short waits: above, the table tells how to see th
 local SHORT_HINT = "\n%s are below the threshold, so they have no stack; a lower one shows lines: -e %s/threshold=%d/\n"
 local ABOUT_LUA = "\nSelf has C code and VM work that the function called; --by=function shows them.\n"
 
-local ABOUT_NO_LUA = "[no Lua function] is C code outside of Lua: other threads, or reading a script.\n"
+local ABOUT_NO_LUA = "[no Lua function] is C code outside of Lua: threads, reading a script, the table of strings.\n"
 
 local top = {}
 
