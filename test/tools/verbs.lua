@@ -432,7 +432,7 @@ t.write_file("verbs/executes.lua", ("os.execute([['%s' busy.lua]])"):format(t.lu
 local LACKS = "luajit%-sysprof: children([^\n]*) took 0%.%d s of CPU time that this profile lacks\n"
 for arguments, who in pairs { ["executes.lua"] = ", or threads that are not sampled,", ["--threads executes.lua"] = "",
 			      ["busy.lua 0.3"] = false, ["-d 1s executes.lua"] = false } do
-  _, _, err = try("run -o one.bin " .. arguments)
+  status, out, err = try("run -o one.bin " .. arguments)
   t.equal(err:match(LACKS) or err:find("children", 1, true) or false, who, arguments .. ": " .. err)
 end
 
@@ -443,11 +443,12 @@ for arguments, sentence in pairs {
   ["-i 5 -e alloc"] = "--interval has no effect on alloc; --period sets how often it is sampled", ["-F 100"] = false,
   ["--period=9 -e wall,alloc -F 100"] = false, ["--period=1 -e alloc"] = false,
 } do
-  _, _, err = try(("run %s -o one.bin one.lua"):format(arguments))
+  status, out, err = try(("run %s -o one.bin one.lua"):format(arguments))
   t.equal(err:match("luajit%-sysprof: ([^\n]* has no effect [^\n]*)\n") or false, sentence, arguments)
 end
 try("run -e alloc --period=1 -o one.bin one.lua")
-_, out = try("export --format=folded one.bin")
+status, out = try("export --format=folded one.bin")
+t.equal(status, 0, "the script's allocations: status")
 t.contains(out, "main chunk (one.lua)", "the script's allocations")
 t.ok(not out:find("command line", 1, true) and not out:find("/proc/", 1, true), "the start has no file: " .. out)
 local headline = select(2, try("report"))

@@ -51,7 +51,8 @@ static void fill(const int *kind, size_t n)
   lj_framelist_finish(&fr);
 }
 
-#define FILL(...) fill((const int[]){ __VA_ARGS__ }, sizeof((int[]){ __VA_ARGS__ }) / sizeof(int))
+#define FILL(...) \
+  fill((const int[]){ __VA_ARGS__ }, sizeof((int[]){ __VA_ARGS__ }) / sizeof(int))
 
 static int kept(size_t n, size_t a, size_t b)
 {

@@ -156,8 +156,11 @@ int lj_opttext_truth(const char *s)
 void lj_opttext_flag(const OptionSpec *o, int is_set, OptionValues *v)
 {
   void *to = (char *)v + o->offset;
-  if (o->size == sizeof(int)) *(int *)to = is_set ? *(int *)to | o->bits : *(int *)to & ~o->bits;
-  else *(uint8_t *)to = (uint8_t)(is_set ? *(uint8_t *)to | o->bits : *(uint8_t *)to & ~o->bits);
+  if (o->size == sizeof(int))
+    *(int *)to = is_set ? *(int *)to | o->bits : *(int *)to & ~o->bits;
+  else
+    *(uint8_t *)to = (uint8_t)(is_set ? *(uint8_t *)to | o->bits
+				      : *(uint8_t *)to & ~o->bits);
 }
 
 /* Go to the next choice of a list. Returns its length, 0 at the end. */

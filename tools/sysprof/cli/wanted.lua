@@ -83,7 +83,8 @@ function wanted.unused(opt)
   if opt.period and not has_period then
     return ("--period has no effect on %s%s"):format(recorded, has_rate and "; --hz sets its rate" or "")
   elseif rate and not has_rate then
-    return ("%s has no effect on %s%s"):format(rate, recorded, has_period and "; --period sets how often it is sampled" or "")
+    local instead = has_period and "; --period sets how often it is sampled" or ""
+    return ("%s has no effect on %s%s"):format(rate, recorded, instead)
   end
 end
 

@@ -25,6 +25,8 @@ local viewspecs = require("sysprof.cli.viewspecs")
 
 local MISSING = 20	-- Files that are named in warnings.
 
+local OTHER_WAY = "recorded in another way, so not all differences are the program's: "
+
 -- Formats that can compare two profiles.
 local COMPARES = { folded = true, top = true, flamegraph = true, svg = true }
 
@@ -147,18 +149,18 @@ local function ways(shown_view)
   local e, meta, others = shown_view.event, shown_view.profile.meta, {}
   for _, other in ipairs(events.list(shown_view.profile)) do others[#others + 1] = text.clean(other.name) end
   local unit = units.of(e.unit)
-  return { event = e.name, rate = #e.periods == 1 and not e.of and unit.period(e.periods[1]) or "",
+  return { event = e.name, ["one sample in"] = #e.periods == 1 and not e.of and unit.period(e.periods[1]) or "",
 	   mode = text.clean(meta.mode or ""), events = table.concat(others, ",") }
 end
 
 -- Says by what two profiles may differ beside the program, or nil.
 local function caveat(shown_view, base_view)
   local now, before, parts = ways(shown_view), ways(base_view), {}
-  for _, its in ipairs { { "event", "event " }, { "rate", "one sample in " }, { "mode", "mode " }, { "events", "events " } } do
-    local a, b = before[its[1]], now[its[1]]
-    if a ~= "" and b ~= "" and a ~= b then parts[#parts + 1] = ("%s%s and %s"):format(its[2], a, b) end
+  for _, what in ipairs { "event", "one sample in", "mode", "events" } do
+    local a, b = before[what], now[what]
+    if a ~= "" and b ~= "" and a ~= b then parts[#parts + 1] = ("%s %s and %s"):format(what, a, b) end
   end
-  return #parts > 0 and "recorded in another way, so not all differences are the program's: " .. table.concat(parts, "; ")
+  return #parts > 0 and OTHER_WAY .. table.concat(parts, "; ") or nil
 end
 
 -- Says that a profile of an earlier run is added to the one that has replaced it, or nil.
