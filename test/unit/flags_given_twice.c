@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lj_obj.h"
+#include "profile/output/lj_outfile.h"
 #include "profile/start/lj_optname.h"
 #include "profile/start/lj_opttext.h"
 #include "check.h"

@@ -44,6 +44,7 @@ void lj_givenstack_push(LuaWalk *ls, const SampleStack *st)
   ls->memo.records = 0;
   ls->unnamed = NULL;
   ls->top = TOP_NONE;
+  ls->has_lua = 0;
   if (st->L) push_coroutine(ls, st->L);
   else if (st->pt) lj_luathread_pushproto(ls, st->pt, (uintptr_t)st->pc);
   if (LJ_UNLIKELY(ls->funcs->nfid != nfid) && running) see_running(ls, gco2th(running));
