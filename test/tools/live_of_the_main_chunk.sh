@@ -21,6 +21,8 @@ E
 { cat app.lua && echo 'return 1, {}, get'; } >returns.lua
 { cat app.lua && echo 'os.exit(0, true)'; } >closes.lua
 { cat app.lua && echo 'error("end")'; } >fails.lua
+{ cat app.lua && echo 'return 1, 2, 3, 4, get()'; } >values.lua
+{ cat app.lua && echo 'return get()'; } >calls.lua
 "$SYSPROF_BUILD/bin/luajit" -b app.lua stripped.lua
 
 # live FILE LINE: live strings of the line of the main chunk, of 96 KB each.
@@ -36,6 +38,7 @@ expect_live() {
     n=$(live out.bin "${pair%:*}")
     [ "$n" = "${pair#*:}" ] || fail "$*: line ${pair%:*} has $n live strings, expected ${pair#*:}"
   done
+  grep -q 'live lacks' err && fail "$*: says '$(cat err)'"
 }
 
 expect_live app.lua
@@ -44,11 +47,13 @@ expect_live app.lua $(seq 300)
 expect_live returns.lua 1 2
 expect_live closes.lua
 
-# Without its variables' names, after an error, and where the chunk may return earlier, nothing is known of the frame.
+# Without its variables' names, after an error, where the chunk may return earlier or many values, or leaves its frame to
+# another function, nothing is known of the frame. The command says so.
 { echo 'if not arg then return end' && cat app.lua; } >early.lua
-for script in stripped.lua fails.lua early.lua; do
+for script in stripped.lua fails.lua early.lua values.lua calls.lua; do
   "$tool" run -e alloc --gc --period=1 -o out.bin "$script" >out 2>err
   grep -q 'live:' err || fail "$script: says '$(cat err)'"
+  [ "$script" = fails.lua ] || grep -q 'live lacks what only local variables of the main chunk held' err || fail "$script: says '$(cat err)'"
   [ "$script" = early.lua ] && [ "$(live out.bin 4)" != 0 ] && fail "early.lua: line 4 is live"
 done
 

@@ -177,6 +177,7 @@ struct EventDoor {
   uintptr_t moving_from; /* The VM resizes the Lua stack at this address, or did so last. */
   uintptr_t at_work;     /* Frame of a source that works for the profiler just now, or 0. */
   uintptr_t collects;    /* Frame that collects garbage for the profiler just now, or 0. */
+  int hides_locals; /* The last collection took what only locals of the main chunk held. */
   int is_freed; /* lua_close frees all that the VM holds, while others of its file go on. */
 };
 

@@ -30,23 +30,32 @@ static int is_frame(const lua_State *L, const TValue *o)
 	 delta <= (ptrdiff_t)((const char *)base - (const char *)tvref(L->stack));
 }
 
-/* May a chunk end before its last instruction? Then nobody knows which of its variables were set. */
+static int is_tailcall(BCOp op)
+{
+  return op == BC_CALLT || op == BC_CALLMT;
+}
+
+/* May a chunk end before its last instruction? Then nobody knows which of its variables were set. A tail
+** call at its end leaves none.
+*/
 static int has_returns(const GCproto *pt)
 {
   BCPos i;
   for (i = 1; i + 1 < pt->sizebc; i++) {
     BCOp op = bc_op(proto_bc(pt)[i]);
-    if (bc_isret(op) || op == BC_CALLT || op == BC_CALLMT) return 1;
+    if (bc_isret(op) || is_tailcall(op)) return 1;
   }
-  return 0;
+  return is_tailcall(bc_op(proto_bc(pt)[pt->sizebc - 1]));
 }
 
-TValue *lj_luamain_end(lua_State *L)
+TValue *lj_luamain_end(lua_State *L, int *is_hidden)
 {
   TValue *o = L->top, *end = tvref(L->maxstack);
   const GCproto *pt;
   SafeLoad *peek;
+  *is_hidden = 0;
   if (L->base != tvref(L->stack) + 1 + LJ_FR2) return NULL; /* A function runs. */
+  *is_hidden = 1;
   if (end - o > SLOTS_MAX) end = o + SLOTS_MAX;
   while (o + 2 < end && !is_frame(L, o)) o++;
   if (o + 2 >= end) return NULL;
@@ -56,5 +65,6 @@ TValue *lj_luamain_end(lua_State *L)
   if ((peek = (SafeLoad *)calloc(1, sizeof(SafeLoad))) == NULL) return NULL;
   o += lj_bcname_nlocal(peek, pt, pt->sizebc - 1);
   free(peek);
+  *is_hidden = (proto_varinfo(pt) == NULL); /* The chunk is stripped. */
   return o;
 }

@@ -12,8 +12,9 @@
 #include "lj_obj.h"
 
 /* Return the end of the local variables of the last main chunk that luajit has run to its last line, or
-** NULL: it is not known. Up to there, all slots of the stack hold values.
+** NULL: it is not known, or a function runs. Up to there, all slots of the stack hold values. is_hidden: what
+** only local variables of a main chunk hold cannot be told from garbage.
 */
-LJ_FUNC TValue *lj_luamain_end(lua_State *L);
+LJ_FUNC TValue *lj_luamain_end(lua_State *L, int *is_hidden);
 
 #endif

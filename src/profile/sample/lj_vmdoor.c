@@ -81,6 +81,7 @@ void lj_vmdoor_init(VmGate *gate)
   gate->white = gate->g->gc.currentwhite;
   gate->door.gc_cycles = 0;
   gate->door.at_work = gate->door.collects = 0;
+  gate->door.hides_locals = 0;
   gate->door.is_freed = 0;
   gate->door.gc_end_ns = gate->door.gc_held = 0;
 }

@@ -145,6 +145,8 @@ void lj_describe_end(Sampler *s)
 {
   meta_limit(s);
   if (s->size->is_hit) meta_number(s, "size_limit", s->size->max);
+  if (relaxed_get(&s->gate->door.hides_locals))
+    lj_stream_meta(&s->stream, "main_locals", "unknown");
 }
 
 void lj_describe_throttling(Sampler *s, const CpuQuota *since)

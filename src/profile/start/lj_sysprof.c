@@ -209,7 +209,7 @@ static int wants_collection(global_State *g, void *frame)
   wants = p && profile_isrunning(p) && p->opt.gc && lj_vmgate_isours(&p->gate);
   if (wants) {
     lj_vmprofile_name(p); /* If that fails, so does the stop. */
-    __atomic_store_n(&p->gate.door.collects, (uintptr_t)frame, __ATOMIC_RELAXED);
+    relaxed_set(&p->gate.door.collects, (uintptr_t)frame);
   }
   lj_process_unlock();
   return wants;
@@ -220,7 +220,7 @@ static void end_collection(global_State *g)
   Profile *p;
   lj_process_lock();
   p = lj_registry_of(g);
-  if (p) __atomic_store_n(&p->gate.door.collects, (uintptr_t)0, __ATOMIC_RELAXED);
+  if (p) relaxed_set(&p->gate.door.collects, (uintptr_t)0);
   lj_process_unlock();
 }
 
@@ -240,11 +240,13 @@ void lj_sysprof_collect(lua_State *L)
   GCSize threshold = g->gc.threshold;
   uint8_t hooks = hook_save(g);
   int err = errno;
-  if (lua_checkstack(L, 2) && wants_collection(g, __builtin_frame_address(0))) {
-    lj_trace_abort(g);
-    if (lj_vm_cpcall(L, NULL, NULL, collect) != 0) { /* A finalizer may throw. */
-      hook_restore(g, hooks);
-      lua_pop(L, 1);
+  if (wants_collection(g, __builtin_frame_address(0))) {
+    if (lua_checkstack(L, 2)) {
+      lj_trace_abort(g);
+      if (lj_vm_cpcall(L, NULL, NULL, collect) != 0) { /* A finalizer may throw. */
+	hook_restore(g, hooks);
+	lua_pop(L, 1);
+      }
     }
     end_collection(g);
     if (threshold == LJ_MAX_MEM) g->gc.threshold = threshold; /* It stays stopped. */
@@ -252,10 +254,22 @@ void lj_sysprof_collect(lua_State *L)
   errno = err;
 }
 
+/* The profile says that the collection takes what only locals of the main chunk hold. */
+static void hide_locals(global_State *g)
+{
+  Profile *p;
+  lj_process_lock();
+  p = lj_registry_of(g);
+  if (p && profile_isrunning(p) && p->opt.gc) relaxed_set(&p->gate.door.hides_locals, 1);
+  lj_process_unlock();
+}
+
 void lj_sysprof_collectlast(lua_State *L)
 {
   ptrdiff_t top = savestack(L, L->top);
-  TValue *end = lj_luamain_end(L);
+  int is_hidden;
+  TValue *end = lj_luamain_end(L, &is_hidden);
+  if (is_hidden) hide_locals(G(L));
   if (end) L->top = end;
   lj_sysprof_collect(L);
   if (end) L->top = restorestack(L, top);

@@ -132,6 +132,12 @@ function headline.size_limit(profile)
   return bytes and "ended at the size limit of " .. units.of(G.SPF_UNIT_BYTES).text(bytes)
 end
 
+-- Returns a sentence if live memory lacks what local variables held, or nil.
+function headline.hidden_locals(profile)
+  return profile.meta.main_locals and
+	 "live lacks what only local variables of the main chunk held: they are unknown after its end" or nil
+end
+
 -- Returns a sentence if the program has forked children that the profile lacks, or nil.
 function headline.forked(profile)
   local lacking, own, pids = 0, 0, {}
@@ -177,6 +183,7 @@ end
 
 local function add_problems(list, profile, event)
   wrap(list, "limit", headline.size_limit(profile) or "")
+  wrap(list, "locals", headline.hidden_locals(profile) or "")
   wrap(list, "quota", headline.throttled(profile) or "")
   wrap(list, "forked", headline.forked(profile) or "")
   wrap(list, "samples", damage(profile) or "")

@@ -60,8 +60,9 @@ local function others_text(profile, opt, cpu)
   local is_part = opt.delay or opt.duration or opt.max_size
   if is_part or not (opt.spent and cpu) then return nil end
   local others = opt.spent - cpu - (selfreport.thread_ms(profile) or 0) / 1e3
-  return others > math.max(cpu, QUIET_SECONDS) and ("children%s took %.1f s of CPU time that this profile lacks"):format(
-    opt.all_threads and "" or ", or threads that are not sampled,", others) or nil
+  if others <= math.max(cpu, QUIET_SECONDS) then return nil end
+  return ("children%s took %.1f s of CPU time that this profile lacks"):format(
+    opt.all_threads and "" or ", or threads that are not sampled,", others)
 end
 
 -- Do samples of an event tell shares only roughly? Waits, and occurrences that all have a sample, are exact.
@@ -106,6 +107,7 @@ local function say_rates(say, profile, shown, paths)
   end
   if profile.meta.limit then say(text.clean(profile.meta.limit)) end
   if headline.size_limit(profile) then say(headline.size_limit(profile)) end
+  if headline.hidden_locals(profile) then say(headline.hidden_locals(profile)) end
   if headline.throttled(profile) then say(headline.throttled(profile)) end
   if #paths == 1 and headline.forked(profile) then say(headline.forked(profile)) end
   local share = selfreport.handler_share(profile)
