@@ -235,6 +235,7 @@ for arguments, sentence in pairs { ["ms1.bin ms10.bin"] = "", ["ms1.bin.old"] = 
   local _, _, err = try("report " .. arguments)
   t.equal(err, sentence, "report " .. arguments)
 end
+os.remove("verbs/ms1.bin.old")
 t.contains(changes, "\nprofile   a.bin", "diff: profile")
 t.contains(changes, "\nevent     cpu\nsampled   2.000 ms before, 4.000 ms after: 100.0% more\n", "diff: sums")
 t.contains(changes, "     +3.000       0.000       3.000      0.0     75.0  f (x.lua:2)\n", "diff: a new function")
@@ -451,6 +452,7 @@ status, out = try("export --format=folded one.bin")
 t.equal(status, 0, "the script's allocations: status")
 t.contains(out, "main chunk (one.lua)", "the script's allocations")
 t.ok(not out:find("command line", 1, true) and not out:find("/proc/", 1, true), "the start has no file: " .. out)
+for _, name in ipairs { "one.bin", "one.bin.old" } do os.remove("verbs/" .. name) end
 local headline = select(2, try("report"))
 t.ok(headline:find("^profile   sysprof%.bin, 20%d%d%-%d%d%-%d%d %d%d:%d%d:%d%d: [%d.]+ s, "), "file and date: " .. headline)
 try("run -o page.html short.lua")

@@ -42,50 +42,62 @@ static void depth(uint32_t n)
     CHECK(fr.list[FRAMELIST_LEAF + 1 + i] == frame_at(n - FRAMELIST_ROOT + i));
 }
 
-/* Fill a list, leaf first. */
-static void fill(const int *kind, size_t n)
+typedef void (*KeepFunc)(FrameList *fr);
+
+static void keep_lua(FrameList *list)
 {
-  size_t i;
+  lj_framelist_keeplua(list);
+}
+
+static void keep_host(FrameList *list)
+{
+  lj_framelist_keephost(list);
+}
+
+/* Check which of n frames, leaf first, the mode LEAF keeps: n_kept, by their places. */
+static void leaf(KeepFunc keep, const int *kind, uint32_t n, uint32_t n_kept, uint32_t a,
+		 uint32_t b)
+{
+  uint32_t i;
   lj_framelist_reset(&fr);
   for (i = 0; i < n; i++) lj_framelist_push(&fr, frame_word(kind[i], i));
   lj_framelist_finish(&fr);
+  keep(&fr);
+  CHECK_EQ(fr.len, n_kept);
+  if (n_kept > 0) CHECK_EQ(frame_payload(fr.list[0]), a);
+  if (n_kept > 1) CHECK_EQ(frame_payload(fr.list[1]), b);
 }
 
-#define FILL(...) \
-  fill((const int[]){ __VA_ARGS__ }, sizeof((int[]){ __VA_ARGS__ }) / sizeof(int))
+enum {
+  L = SPF_FRAME_LFUNC,
+  C = SPF_FRAME_CFUNC,
+  F = SPF_FRAME_FFUNC,
+  B = SPF_FRAME_CBOUND,
+  R = SPF_FRAME_RESUME,
+  X = SPF_FRAME_BROKEN,
+  T = SPF_FRAME_TRACE,
+  H = SPF_FRAME_HOST,
+  V = SPF_FRAME_VM
+};
 
-static int kept(size_t n, size_t a, size_t b)
-{
-  return fr.len == n && (n < 1 || frame_payload(fr.list[0]) == a) &&
-	 (n < 2 || frame_payload(fr.list[1]) == b);
-}
-
-/* The mode LEAF. */
 static void leaves(void)
 {
-  enum {
-    L = SPF_FRAME_LFUNC,
-    C = SPF_FRAME_CFUNC,
-    F = SPF_FRAME_FFUNC,
-    B = SPF_FRAME_CBOUND,
-    R = SPF_FRAME_RESUME,
-    X = SPF_FRAME_BROKEN,
-    T = SPF_FRAME_TRACE,
-    H = SPF_FRAME_HOST,
-    V = SPF_FRAME_VM
-  };
-  FILL(L, L, B), lj_framelist_keeplua(&fr), CHECK(kept(1, 0, 0));
-  FILL(C, F, B, C, L, L), lj_framelist_keeplua(&fr), CHECK(kept(2, 0, 4));
-  FILL(C, R, L), lj_framelist_keeplua(&fr), CHECK(kept(1, 0, 0));
-  FILL(C, X, L), lj_framelist_keeplua(&fr), CHECK(kept(1, 0, 0));
-  FILL(X, L), lj_framelist_keeplua(&fr), CHECK(kept(2, 0, 1));
-  FILL(T, L, L), lj_framelist_keeplua(&fr), CHECK(kept(2, 0, 1));
-  FILL(B, B), lj_framelist_keeplua(&fr), CHECK(kept(1, 0, 0));
-  fill(NULL, 0), lj_framelist_keeplua(&fr), CHECK(kept(0, 0, 0));
-  FILL(V, H, H), lj_framelist_keephost(&fr), CHECK(kept(1, 0, 0));
-  FILL(H, V, H), lj_framelist_keephost(&fr), CHECK(kept(1, 0, 0));
-  FILL(X), lj_framelist_keephost(&fr), CHECK(kept(1, 0, 0));
-  fill(NULL, 0), lj_framelist_keephost(&fr), CHECK(kept(0, 0, 0));
+  static const int called[] = { C, F, B, C, L, L }, resumed[] = { C, R, L };
+  static const int unknown[] = { C, X, L }, broken[] = { X, L }, compiled[] = { T, L, L };
+  static const int lua[] = { L, L, B }, bounds[] = { B, B };
+  static const int vm[] = { V, H, H }, host[] = { H, V, H };
+  leaf(keep_lua, lua, 3, 1, 0, 0);
+  leaf(keep_lua, called, 6, 2, 0, 4);
+  leaf(keep_lua, resumed, 3, 1, 0, 0);
+  leaf(keep_lua, unknown, 3, 1, 0, 0);
+  leaf(keep_lua, broken, 2, 2, 0, 1);
+  leaf(keep_lua, compiled, 3, 2, 0, 1);
+  leaf(keep_lua, bounds, 2, 1, 0, 0);
+  leaf(keep_lua, bounds, 0, 0, 0, 0);
+  leaf(keep_host, vm, 3, 1, 0, 0);
+  leaf(keep_host, host, 3, 1, 0, 0);
+  leaf(keep_host, broken, 1, 1, 0, 0);
+  leaf(keep_host, vm, 0, 0, 0, 0);
 }
 
 int main(void)
