@@ -236,6 +236,12 @@ for arguments, sentence in pairs { ["ms1.bin ms10.bin"] = "", ["ms1.bin.old"] = 
   t.equal(err, sentence, "report " .. arguments)
 end
 os.remove("verbs/ms1.bin.old")
+
+-- A profile is one whatever its ending, as misc.sysprof.start writes it.
+t.write_file("verbs/page.html", profile("f", 3))
+prints("report page.html", "profile   page.html, ")
+says("run page.html", 1, "page.html is a profile; expected a Lua script.")
+os.remove("verbs/page.html")
 t.contains(changes, "\nprofile   a.bin", "diff: profile")
 t.contains(changes, "\nevent     cpu\nsampled   2.000 ms before, 4.000 ms after: 100.0% more\n", "diff: sums")
 t.contains(changes, "     +3.000       0.000       3.000      0.0     75.0  f (x.lua:2)\n", "diff: a new function")
