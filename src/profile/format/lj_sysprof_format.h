@@ -113,6 +113,9 @@
 **                 information: its lines are unknown, and so is the name ?.
 **                 path: where the program keeps a function whose definition has
 **                 another name.
+** SPF_BODY     := (fid hash)*                 hash: <U64>, of what the bytecode of the function
+**                 does. It covers no lines and no names of files and of local variables.
+**                 Equal hashes on one base: equal functions
 ** SPF_FFUNC    := ffid name                   builtin function
 ** SPF_HSYM     := symaddr name diff*          the symbol name starts at symaddr. It
 **                 contains these addresses of stacks: the first is symaddr +
@@ -135,6 +138,26 @@
 ** SPF_ENDED    := index how (thing age)*      things that samples of this event began
 **                 have ended. how: SPF_ENDED_*. age: cycles of the garbage collector
 **                 since the sample
+**
+** No writer writes these yet. Readers skip them.
+**
+** SPF_SPAN     := span parent time name labels (key value)*
+**                 a span begins. span: its number, from 1. parent: the span around it;
+**                 0: none. time: signed, microseconds as in SPF_MARK. name: id of an
+**                 SPF_TEXT. labels: id of an SPF_LABELS, or 0. key value: strings
+** SPF_SPAN_END := span how time suspended     how: SPF_SPAN_*. suspended:
+**                 microseconds in which its coroutine did not run
+** SPF_IN_SPAN  := span                        from here on, samples of this chunk are in the
+**                 span; 0: in none, as at the beginning of a chunk
+** SPF_TRACE    := trace parent exit fid line link ins bytes
+**                 the number of a trace means this one from here on. parent, exit: the
+**                 exit that it continues; 0: it is a root. fid, line: where it begins.
+**                 link: the trace that it ends in; 0: the interpreter. ins, bytes: its
+**                 length before and after its compilation
+** SPF_LOST     := index counter-id tid from to count weight
+**                 what samples of an event lack, from a time to another, as in SPF_MARK.
+**                 counter-id: why
+** SPF_SOURCE   := chunk size offset text      text of a source, in parts. size: of all
 **
 ** frame      := <ULEB128>  payload * 16 + kind (64 bits), SPF_FRAME_*, then by kind:
 **   SPF_FRAME_LFUNC     fid            then line <ULEB128>, 0 if unknown
@@ -241,7 +264,7 @@
 ** its total of 0 says nothing. Profiles that run at a time have equal parts of
 ** SPF_COUNTER_THREAD_NS.
 **
-** String := <ULEB128> length, then the bytes. <U32> is little-endian.
+** String := <ULEB128> length, then the bytes. <U32> and <U64> are little-endian.
 **
 ** A definition is valid from its place on. Each chunk defines again the functions,
 ** texts, labels and stacks that its samples refer to, except the stacks that before
@@ -280,6 +303,13 @@
 #define SPF_MARK                0x0e
 #define SPF_ENDED               0x0f
 #define SPF_CFUNC               0x10
+#define SPF_BODY                0x11
+#define SPF_SPAN                0x12
+#define SPF_SPAN_END            0x13
+#define SPF_IN_SPAN             0x14
+#define SPF_TRACE               0x15
+#define SPF_LOST                0x16
+#define SPF_SOURCE              0x17
 #define SPF_LABELLED            0x20
 #define SPF_LABELLED_ID         0x1f
 #define SPF_STACK               0x40
@@ -300,14 +330,19 @@
 #define SPF_UNIT_BYTES   2 /* Bytes of memory. */
 #define SPF_UNIT_NS      3 /* Nanoseconds of real time. */
 
-/* Fields of samples. */
+/* Fields of samples. Readers pass over those that they do not know. No writer writes the
+** last three yet.
+*/
 #define SPF_FIELD_COUNT  0 /* A second weight: occurrences. */
 #define SPF_FIELD_THING  1 /* Number of a thing that began here and may end; 0: none. */
 #define SPF_FIELD_TEXT   2 /* Id of an SPF_TEXT; 0: none. */
 #define SPF_FIELD_NUMBER 3 /* A fact. */
 #define SPF_FIELD_SIZE   4 /* Size of the thing, in the event's unit. */
 #define SPF_FIELD_CYCLE  5 /* Cycles of the garbage collector that ended before it. */
-#define SPF_FIELD__MAX   6
+#define SPF_FIELD_FUNC   6 /* Id of an SPF_LFUNC: where the event happened, */
+#define SPF_FIELD_LINE   7 /* and its line. */
+#define SPF_FIELD_TRACE  8 /* Number of a trace. */
+#define SPF_FIELD__MAX   9
 #define SPF_FIELDS_MAX   8 /* Of an event. */
 
 /* Marks, and how things end. */
@@ -315,6 +350,11 @@
 #define SPF_MARK_LABELS   1 /* A set of labels is given up: its id. */
 #define SPF_ENDED_GONE    0 /* The thing does not exist any more. */
 #define SPF_ENDED_DROPPED 1 /* The writer forgot it; what follows is unknown. */
+
+/* How spans end. */
+#define SPF_SPAN_STOPPED 0
+#define SPF_SPAN_ERROR   1 /* By an error. */
+#define SPF_SPAN_GONE    2 /* Its coroutine does not exist any more. */
 
 /* Kinds of frames. */
 #define SPF_FRAME_LFUNC   0

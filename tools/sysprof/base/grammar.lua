@@ -35,6 +35,13 @@ return {
   SPF_MARK = 0x0e,
   SPF_ENDED = 0x0f,
   SPF_CFUNC = 0x10,
+  SPF_BODY = 0x11,
+  SPF_SPAN = 0x12,
+  SPF_SPAN_END = 0x13,
+  SPF_IN_SPAN = 0x14,
+  SPF_TRACE = 0x15,
+  SPF_LOST = 0x16,
+  SPF_SOURCE = 0x17,
   SPF_LABELLED = 0x20,
   SPF_LABELLED_ID = 0x1f,
   SPF_STACK = 0x40,
@@ -60,7 +67,10 @@ return {
   SPF_FIELD_NUMBER = 3,
   SPF_FIELD_SIZE = 4,
   SPF_FIELD_CYCLE = 5,
-  SPF_FIELD__MAX = 6,
+  SPF_FIELD_FUNC = 6,
+  SPF_FIELD_LINE = 7,
+  SPF_FIELD_TRACE = 8,
+  SPF_FIELD__MAX = 9,
   SPF_FIELDS_MAX = 8,
 
   -- Marks, and how things end.
@@ -68,6 +78,11 @@ return {
   SPF_MARK_LABELS = 1,
   SPF_ENDED_GONE = 0,
   SPF_ENDED_DROPPED = 1,
+
+  -- How spans end.
+  SPF_SPAN_STOPPED = 0,
+  SPF_SPAN_ERROR = 1,
+  SPF_SPAN_GONE = 2,
 
   -- Kinds of frames.
   SPF_FRAME_LFUNC = 0,

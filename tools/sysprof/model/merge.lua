@@ -79,7 +79,7 @@ end
 
 -- One of two equal functions may be without a name: its profile was cut. Or the name of its definition was lost,
 -- and its path is its name.
-local function map_lfunc(m, q, fid)
+local function place_lfunc(m, q, fid)
   local f, p = q.lfuncs[fid], m.profile
   if not f then return free_id(m) end
   local same = same_lfunc(m, f)
@@ -91,6 +91,13 @@ local function map_lfunc(m, q, fid)
   local id = p.lfuncs[fid] and free_id(m) or fid
   p:set_lfunc(id, f.firstline, f.lastline, f.chunk, f.name, f.path)
   remember_lfunc(m, id, f)
+  return id
+end
+
+local function map_lfunc(m, q, fid)
+  local id, f = place_lfunc(m, q, fid), q.lfuncs[fid]
+  local own = f and m.profile.lfuncs[id]
+  if own then own.body = own.body or f.body end
   return id
 end
 

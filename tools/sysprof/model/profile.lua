@@ -271,9 +271,18 @@ function methods:set_lfunc(fid, firstline, lastline, chunk, name, path)
   if f and name == "" and f.chunk == chunk and f.firstline == firstline then name, path = f.name, f.path end
   local bytes = #chunk + #name + (bytes_of(path) or 0)
   if not self:take_name(bytes, f and #f.chunk + #f.name + (bytes_of(f.path) or 0)) then return false end
+  if f and (f.chunk ~= chunk or f.firstline ~= firstline) then f.body = nil end
   f = f or {}
   self.lfuncs[fid] = f
   f.firstline, f.lastline, f.chunk, f.name, f.path = firstline, lastline, chunk, name, path
+  return true
+end
+
+-- Sets the hash of the body of a known function, a string.
+function methods:set_body(fid, hash)
+  local f = self.lfuncs[fid]
+  if f and not f.body and not self:take_name(#hash) then return false end
+  if f then f.body = hash end
   return true
 end
 

@@ -5,6 +5,7 @@
 -- passed over.
 ----------------------------------------------------------------------------
 
+local ffi = require("ffi")
 local G = require("sysprof.base.grammar")
 local bytes = require("sysprof.base.bytes")
 local events = require("sysprof.model.events")
@@ -18,6 +19,7 @@ local uleb, str = bytes.uleb, bytes.str
 local sentence = limits.sentence
 
 local NAME_MAX = limits.EVENT_NAME
+local HASH = 8	-- Bytes of a <U64>.
 
 local definitions = {}
 
@@ -102,7 +104,7 @@ define[G.SPF_EVENT] = function(d, buf, pos, stop)
     if n == G.SPF_FIELDS_MAX then return nil end
     n = n + 1
     kinds[n], pos = uleb(buf, pos)
-    if pos > stop or kinds[n] >= G.SPF_FIELD__MAX then return nil end
+    if pos > stop then return nil end
     names[n], pos = str(buf, pos, stop)
     if not names[n] then return nil end
     names[n] = names[n]:sub(1, NAME_MAX)
@@ -156,6 +158,17 @@ define[G.SPF_LFUNC] = function(d, buf, pos, stop)
     if not path then return nil end
   end
   if not d.profile:set_lfunc(fid, first, last, chunk, name, path ~= "" and path or nil) then return no_room(d) end
+  return true
+end
+
+define[G.SPF_BODY] = function(d, buf, pos, stop)
+  while pos < stop do
+    local fid
+    fid, pos = numbers.id(buf, pos, stop)
+    if not fid or stop - pos < HASH then return nil end
+    if not d.profile:set_body(fid, ffi.string(buf + pos, HASH)) then return no_room(d) end
+    pos = pos + HASH
+  end
   return true
 end
 
