@@ -9,6 +9,7 @@ local headline = require("sysprof.show.headline")
 local rows = require("sysprof.formats.rows")
 local selfreport = require("sysprof.show.selfreport")
 local sort = require("sysprof.base.sort")
+local symbols = require("sysprof.names.symbols")
 local text = require("sysprof.base.text")
 local units = require("sysprof.model.units")
 
@@ -125,6 +126,22 @@ local function only_text(view, list, has, lacks)
   return #parts > 0 and table.concat(parts, ", ") or nil
 end
 
+-- Says which functions of the two are the same in spite of an edit, or nil.
+local function matched_text(view)
+  local same, parts = view.same, {}
+  for _, what in ipairs { "changed", "renamed", "moved" } do
+    if same[what] > 0 then parts[#parts + 1] = ("%d %s"):format(same[what], what) end
+  end
+  if same.shifted > 0 then parts[#parts + 1] = ("%d at other lines"):format(same.shifted) end
+  for i = 1, math.min(#same.files, NAMED) do
+    local old, new = unpack(same.files[i])
+    parts[#parts + 1] = ("%s is now %s"):format(symbols.chunk_name(old), symbols.chunk_name(new))
+  end
+  if #parts == 0 then return nil end
+  return ("%d functions: %s%s"):format(same.pairs, table.concat(parts, ", "),
+    same.hashless > 0 and ("; %d by name and order only"):format(same.hashless) or "")
+end
+
 local function write_head(view, list, write)
   local profile, base = view.profile, view.base.profile
   local function put(label, value)
@@ -149,6 +166,7 @@ local function write_head(view, list, write)
     put_all(headline.event(profile, view.event, "after"))
     put("held", held_text(view))
   end
+  put("matched", matched_text(view))
   put("gone", only_text(view, list, "base_total", "total"))
   put("new", only_text(view, list, "total", "base_total"))
   write("\n")

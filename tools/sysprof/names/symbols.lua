@@ -38,6 +38,13 @@ end
 
 symbols.chunk_name = chunk_name
 
+-- What a function was in the base of a comparison, see sysprof.model.samefuncs.
+local function was_text(was)
+  local name = was.name and "renamed from " .. text.short(was.name, PART_MAX)
+  local place = was.chunk and ("moved from %s:%.0f"):format(chunk_name(was.chunk), was.line)
+  return name and place and name .. " and " .. place or name or place
+end
+
 -- Name of a Lua function with a place: a line, "?" if it is not known, or nil
 -- for where the function is defined. Also returns the place, and the name alone, "" if it is not known.
 local function lua_name(f, line)
@@ -55,7 +62,8 @@ local function lua_name(f, line)
   end
   local place = chunk .. ":" .. (line or first)
   return (name == "" and place or name .. " (" .. place .. ")") ..
-	 (f.path and " [" .. text.short(f.path, PART_MAX) .. "]" or ""), place, name
+	 (f.path and " [" .. text.short(f.path, PART_MAX) .. "]" or "") ..
+	 (f.was and ", " .. was_text(f.was) or ""), place, name
 end
 
 -- Name of code without a symbol, by its address or where its function begins.
@@ -117,7 +125,8 @@ namer[G.SPF_FRAME_LFUNC] = function(self, fid, line)
   elseif self.profile:is_builtin(fid) then
     return self:entry(text.short(f.name, PART_MAX), "builtin")
   end
-  local shown, place, name = lua_name(f, self.lines and (line > 0 and ("%.0f"):format(line) or "?") or nil)
+  if f.shift and line > 0 then line = math.max(line + f.shift, 1) end
+  local shown, place, name = lua_name(f.as or f, self.lines and (line > 0 and ("%.0f"):format(line) or "?") or nil)
   local e = self:entry(shown, "lua")
   e.place, e.name = place, name
   return e

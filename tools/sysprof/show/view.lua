@@ -14,6 +14,7 @@ local join = require("sysprof.show.join")
 local limits = require("sysprof.base.limits")
 local loops = require("sysprof.show.loops")
 local merge = require("sysprof.model.merge")
+local samefuncs = require("sysprof.model.samefuncs")
 local symbols = require("sysprof.names.symbols")
 local text = require("sysprof.base.text")
 local threadstates = require("sysprof.model.threadstates")
@@ -135,7 +136,7 @@ function view.new(profile, options)
     too_large = 0,	-- Values that the format cannot hold.
     left_out = 0,	-- Samples that there was no room for, at most in a pass.
     kinds = nil, loops = nil, matched = nil,	-- Of the slots, names of loops, patterns: see sysprof.show.loops.
-    base = nil, base_scale = nil,	-- See compare_with().
+    base = nil, base_scale = nil, same = nil,	-- See compare_with().
   }, mt)
   if options.blocking then find_loops(self) end
   return self
@@ -254,6 +255,7 @@ function methods:compare_with(base)
     return total
   end
   merge.share_names(self.profile, base.profile)
+  self.same = samefuncs.match(base.profile, self.profile)
   local base_sum = sum(base)
   self.base, self.base_scale = base, base_sum > 0 and sum(self) / base_sum or 0
   if self:compares_amounts() then self.base_scale = 1 end

@@ -1,0 +1,374 @@
+----------------------------------------------------------------------------
+-- The same function in two profiles: before and after an edit of the program.
+--
+-- A function of a profile is all its Lua functions of one file, place and name. Pairs are found in this order, each
+-- function has one partner at most:
+--   1. same file and name; of several, equal bodies first, then by their order in the file
+--   2. same file and equal body: it was renamed
+--   3. a file of the same name elsewhere, or the file that most of its functions went to: as 1 and 2
+--   4. another file: equal body, then equal name where functions of the one file went to the other
+-- A body is the hash of SPF_BODY. What has none is paired by file, name and order.
+----------------------------------------------------------------------------
+
+local sort = require("sysprof.base.sort")
+local text = require("sysprof.base.text")
+
+local SHORT = 2		-- A function of fewer lines is no evidence that it moved to another file under another name.
+
+local samefuncs = {}
+
+-- -- Functions of a profile --------------------------------------------------
+
+local function is_main(g) return g.first == 0 and g.last > 0 end
+
+local function comes_before(a, b)
+  if a.first ~= b.first then return a.first < b.first end
+  if a.last ~= b.last then return a.last > b.last end
+  return a.name < b.name
+end
+
+-- Sets the enclosing function of each one, nil if the profile does not have it. list: in their order.
+local function find_parents(list)
+  local open = {}
+  for i, g in ipairs(list) do
+    g.at = i
+    while #open > 0 and not (open[#open].last >= g.last and
+			     (open[#open].first < g.first or open[#open].last > g.last)) do
+      open[#open] = nil
+    end
+    g.parent = open[#open]
+    open[#open + 1] = g
+  end
+end
+
+-- A name may be unknown to one id of a function: both are the same function.
+local function join_nameless(list)
+  local kept = {}
+  for i, g in ipairs(list) do
+    local last = kept[#kept]
+    if last and last.name == "" and last.first == g.first and last.last == g.last and g.first > 0 and
+       (not last.body or not g.body or last.body == g.body) and
+       not (list[i + 1] and list[i + 1].first == g.first and list[i + 1].last == g.last) then
+      for _, f in ipairs(last.functions) do g.functions[#g.functions + 1] = f end
+      g.body = g.body or last.body
+      kept[#kept] = g
+    else
+      kept[#kept + 1] = g
+    end
+  end
+  return kept
+end
+
+-- Returns the files of a profile: a list of { chunk =, list of functions in order }, also by chunk.
+local function files_of(profile)
+  local files, by_key = {}, {}
+  for fid, f in profile.lfuncs:each() do
+    if not profile:is_builtin(fid) then
+      local key = ("%.0f\0%.0f\0%s\0%s"):format(f.firstline, f.lastline, f.chunk, f.name)
+      local g = by_key[key]
+      if not g then
+	g = { chunk = f.chunk, first = f.firstline, last = f.lastline, name = f.name, functions = {} }
+	by_key[key] = g
+	local file = files[f.chunk]
+	if not file then
+	  file = { chunk = f.chunk, list = {} }
+	  files[f.chunk], files[#files + 1] = file, file
+	end
+	file.list[#file.list + 1] = g
+      end
+      g.body = g.body or f.body
+      g.functions[#g.functions + 1] = f
+    end
+  end
+  for _, file in ipairs(files) do
+    sort(file.list, comes_before)
+    file.list = join_nameless(file.list)
+    find_parents(file.list)
+  end
+  return files
+end
+
+-- -- Pairs -------------------------------------------------------------------
+
+local function pair(a, b)
+  a.mate, b.mate = b, a
+end
+
+-- Returns lists of the functions without a partner in two lists, by key_of(g): { a =, b = } in their order. Those of
+-- which there are none in one list are left out. key_of() returns nil for a function that does not count.
+local function buckets(list_a, list_b, key_of)
+  local all, by_key = {}, {}
+  local function put(list, side)
+    for _, g in ipairs(list) do
+      local key = not g.mate and key_of(g)
+      if key then
+	local bucket = by_key[key]
+	if not bucket then
+	  bucket = { a = {}, b = {} }
+	  by_key[key], all[#all + 1] = bucket, bucket
+	end
+	local of = bucket[side]
+	of[#of + 1] = g
+      end
+    end
+  end
+  put(list_a, "a")
+  put(list_b, "b")
+  local both = {}
+  for _, bucket in ipairs(all) do
+    if #bucket.a > 0 and #bucket.b > 0 then both[#both + 1] = bucket end
+  end
+  return both
+end
+
+local function number_of(numbers, value)
+  if not numbers[value] then
+    numbers.n = (numbers.n or 0) + 1
+    numbers[value] = numbers.n
+  end
+  return numbers[value]
+end
+
+-- Keys by the body, and more. The partner of an enclosing function stands for it.
+local function body_key(g) return g.body end
+
+local function name_key(g) return is_main(g) and "\0" or g.name ~= "" and g.name or nil end
+
+local function body_and_name_key(g)
+  local name = name_key(g)
+  return g.body and name and g.body .. name
+end
+
+-- A key by the body and the pair that the enclosing function is of.
+local function body_and_parent()
+  local numbers = {}
+  return function(g)
+    if not g.body then return nil end
+    local p = g.parent
+    if p and not p.mate then return nil end
+    return ("%s%d"):format(g.body, p and number_of(numbers, p.list_a and p or p.mate) or 0)
+  end
+end
+
+-- Pairs those of two lists in their order that a key tells to be equal. same_count: only if there are equally many.
+local function pair_by(list_a, list_b, key_of, same_count)
+  for _, bucket in ipairs(buckets(list_a, list_b, key_of)) do
+    if not same_count or #bucket.a == #bucket.b then
+      for i = 1, math.min(#bucket.a, #bucket.b) do pair(bucket.a[i], bucket.b[i]) end
+    end
+  end
+end
+
+-- -- Two files ---------------------------------------------------------------
+
+-- Between two neighbours that have partners, the others are paired in their order if a name is unknown: there are
+-- equally many, and the same function encloses them. nameless: of both.
+local function pair_between(list_a, list_b, nameless)
+  local numbers = {}
+  -- Returns a key: the last pair before it.
+  local function gaps(list)
+    local gap, last = {}, "0"
+    for _, g in ipairs(list) do
+      if g.mate then last = ("%d"):format(number_of(numbers, g.list_a and g or g.mate))
+      else gap[g] = last end
+    end
+    return gap
+  end
+  local gap_a, gap_b = gaps(list_a), gaps(list_b)
+  for _, bucket in ipairs(buckets(list_a, list_b, function(g)
+    return not (nameless and g.name ~= "") and (gap_a[g] or gap_b[g]) or nil
+  end)) do
+    local a, b = bucket.a, bucket.b
+    local fits = #a == #b
+    for i = 1, fits and #a or 0 do
+      local p, q = a[i].parent, b[i].parent
+      if not (a[i].name == "" or b[i].name == "") or is_main(a[i]) ~= is_main(b[i]) or
+	 p and q and p.mate ~= q and (p.mate or q.mate) then
+	fits = false
+      end
+    end
+    if fits then
+      for i = 1, #a do pair(a[i], b[i]) end
+    end
+  end
+end
+
+-- Finds pairs of two files.
+local function match_files(file_a, file_b)
+  local a, b = file_a.list, file_b.list
+  file_a.mate = file_a.mate or file_b
+  -- A name that stands once is the best evidence.
+  for _, bucket in ipairs(buckets(a, b, name_key)) do
+    if #bucket.a == 1 and #bucket.b == 1 then pair(bucket.a[1], bucket.b[1]) end
+  end
+  pair_by(a, b, body_and_name_key)
+  pair_by(a, b, name_key)
+  pair_by(a, b, body_and_parent())
+  pair_by(a, b, body_key, true)
+  pair_between(a, b, true)
+  pair_between(a, b, false)
+  for _, bucket in ipairs(buckets(a, b, body_key)) do
+    if #bucket.a == 1 or #bucket.b == 1 then pair(bucket.a[1], bucket.b[1]) end
+  end
+end
+
+-- -- Several files -----------------------------------------------------------
+
+local function file_name(chunk) return text.file_name(chunk) or chunk end
+
+-- Returns the files without a partner of the same chunk, by the last part of their paths; false: there are several.
+local function by_file_name(files, others)
+  local found = {}
+  for _, file in ipairs(files) do
+    local name = file_name(file.chunk)
+    local is_gone = not others[file.chunk] and file.chunk:sub(1, 1) == "@"
+    if is_gone then found[name] = found[name] == nil and file or false end
+  end
+  return found
+end
+
+local function match_renamed_folders(files_a, files_b)
+  local in_a, in_b = by_file_name(files_a, files_b), by_file_name(files_b, files_a)
+  for _, file in ipairs(files_a) do
+    local name = file_name(file.chunk)
+    if in_a[name] == file and in_b[name] then match_files(file, in_b[name]) end
+  end
+end
+
+local function rest_of(files)
+  local list = {}
+  for _, file in ipairs(files) do
+    for _, g in ipairs(file.list) do
+      if not g.mate then list[#list + 1] = g end
+    end
+  end
+  return list
+end
+
+-- Only functions of some length tell by their bodies alone.
+local function long_body_key(g)
+  return not is_main(g) and g.last - g.first >= SHORT and g.body or nil
+end
+
+-- Matches a file that is gone with the new file that most of its functions went to.
+local function match_renamed_files(files_a, files_b)
+  for _, file in ipairs(files_a) do
+    if not files_b[file.chunk] and not file.mate then
+      local votes, best = {}, nil
+      for _, g in ipairs(file.list) do
+	local to = g.mate and g.mate.chunk
+	if to and not files_a[to] then
+	  votes[to] = (votes[to] or 0) + 1
+	  if not best or votes[to] > votes[best] then best = to end
+	end
+      end
+      if best then match_files(file, files_b[best]) end
+    end
+  end
+end
+
+-- Pairs equal names of files where functions of the one went to the other.
+local function match_moved_names(files_a, files_b)
+  local went = {}
+  for _, file in ipairs(files_a) do
+    for _, g in ipairs(file.list) do
+      if g.mate then went[file.chunk .. "\0" .. g.mate.chunk] = true end
+    end
+  end
+  for _, bucket in ipairs(buckets(rest_of(files_a), rest_of(files_b), function(g)
+    return not is_main(g) and name_key(g) or nil
+  end)) do
+    local a, b = bucket.a[1], bucket.b[1]
+    if #bucket.a == 1 and #bucket.b == 1 and went[a.chunk .. "\0" .. b.chunk] then pair(a, b) end
+  end
+end
+
+-- -- What became of each function ----------------------------------------------
+
+-- Marks the pairs of a file that are not in the order of most: a longest list of pairs in order has the others.
+local function mark_moved(file)
+  local pairs_of, n = {}, 0
+  for _, g in ipairs(file.list) do
+    if g.mate and file.mate and g.mate.chunk == file.mate.chunk then
+      n = n + 1
+      pairs_of[n] = g
+    end
+  end
+  local ends, before = {}, {}	-- The last pair of the list of each length; the one before it in its list.
+  local length = 0
+  for i = 1, n do
+    local at, low, high = pairs_of[i].mate.at, 0, length
+    while low < high do
+      local middle = math.ceil((low + high) / 2)
+      if pairs_of[ends[middle]].mate.at < at then low = middle else high = middle - 1 end
+    end
+    before[i] = ends[low]
+    ends[low + 1] = i
+    length = math.max(length, low + 1)
+  end
+  local i = ends[length]
+  for _ = 1, length do
+    pairs_of[i].in_order = true
+    i = before[i]
+  end
+  for k = 1, n do
+    local g = pairs_of[k]
+    local p = g.parent
+    -- A function goes with the one that encloses it.
+    g.moved = not g.in_order and not (p and p.moved and p.mate == g.mate.parent)
+  end
+end
+
+local function last_part(name) return name:match("^.*[.:](.*)$") or name end
+
+-- Gives the functions of a pair one name, and says what became of the older one.
+local function tell(a, b, file, counts)
+  local as, was = b.functions[1], nil
+  local moved = a.moved or file.mate and b.chunk ~= file.mate.chunk or not file.mate and a.chunk ~= b.chunk
+  local renamed = a.name ~= "" and b.name ~= "" and last_part(a.name) ~= last_part(b.name)
+  if moved or renamed then
+    was = { chunk = moved and a.chunk or nil, line = a.first, name = renamed and a.name or nil }
+  end
+  as.was = was
+  for _, f in ipairs(b.functions) do f.as = f ~= as and as or nil end
+  local shift = a.first > 0 and b.first > 0 and b.first - a.first or 0
+  for _, f in ipairs(a.functions) do f.as, f.shift = as, shift end
+  counts.pairs = counts.pairs + 1
+  if moved then counts.moved = counts.moved + 1 end
+  if renamed then counts.renamed = counts.renamed + 1 end
+  if not (a.body and b.body) then counts.hashless = counts.hashless + 1
+  elseif a.body ~= b.body then counts.changed = counts.changed + 1 end
+  if shift ~= 0 then counts.shifted = counts.shifted + 1 end
+end
+
+-- Finds the functions of the profile q that are those of the older profile p. From then on they have one name
+-- (sysprof.names.symbols). Returns numbers of functions:
+--   pairs; those that were changed, renamed, moved; shifted: those with other lines; hashless: without a hash;
+--   files: a list of { old, new chunk } of those that were renamed
+function samefuncs.match(p, q)
+  local files_a, files_b = files_of(p), files_of(q)
+  for _, file in ipairs(files_a) do
+    for _, g in ipairs(file.list) do g.list_a = true end
+  end
+  for _, file in ipairs(files_a) do
+    if files_b[file.chunk] then match_files(file, files_b[file.chunk]) end
+  end
+  match_renamed_folders(files_a, files_b)
+  pair_by(rest_of(files_a), rest_of(files_b), body_and_name_key, true)
+  pair_by(rest_of(files_a), rest_of(files_b), long_body_key, true)
+  match_renamed_files(files_a, files_b)
+  match_moved_names(files_a, files_b)
+  local counts = { pairs = 0, changed = 0, renamed = 0, moved = 0, shifted = 0, hashless = 0, files = {} }
+  for _, file in ipairs(files_a) do
+    mark_moved(file)
+    if file.mate and file.mate.chunk ~= file.chunk then
+      counts.files[#counts.files + 1] = { file.chunk, file.mate.chunk }
+    end
+    for _, g in ipairs(file.list) do
+      if g.mate then tell(g, g.mate, file, counts) end
+    end
+  end
+  return counts
+end
+
+return samefuncs
