@@ -1,0 +1,148 @@
+-- Which functions of two profiles a comparison takes for the same, and how it says so.
+-- BASE: none, it reads no profile of this LuaJIT
+
+local t = require("tools_test")
+local B = require("stream_builder")
+local G = require("sysprof.base.grammar")
+local reader = require("sysprof.read.reader")
+local samefuncs = require("sysprof.model.samefuncs")
+local F, uleb = B.F, B.uleb
+
+-- A stream of functions { chunk, first, last, name, body }: each has a sample at its second line. The body is a letter.
+local function stream(list)
+  local b = B.new():context(1, 0):event(0, "cpu-clock", G.SPF_UNIT_US, 1000000)
+  for fid, f in ipairs(list) do
+    b:lfunc(fid, f[2], f[1], f[4], f[3])
+    if f[5] then b:add(G.SPF_BODY, uleb(fid) .. f[5]:rep(8)) end
+  end
+  for fid, f in ipairs(list) do
+    b:stack(fid, { F.lfunc(fid, f[2] > 0 and f[2] + 1 or 1) }):sample(fid, 0, fid)
+  end
+  return b:finish()
+end
+
+-- Rows of a comparison: "name before after" in order of the names, and the sentence on what was matched.
+local function compare(before, after, options)
+  options = options or {}
+  options.brief, options.weight, options.by, options.lines = true, "event", options.lines and "line" or "lua", options.lines
+  local out = t.render(stream(after), "top", options, stream(before))
+  local rows = {}
+  for base, now, name in out:gmatch("\n +[%d.+-]+ +([%d.]+) +([%d.]+) +[%d.]+ +[%d.]+  ([^\n]+)") do
+    rows[#rows + 1] = ("%s %g %g"):format(name, base, now)
+  end
+  table.sort(rows)
+  return table.concat(rows, "\n"), out:match("\nmatched +([^\n]+)")
+end
+
+local function check(what, before, after, expected, matched, options)
+  local rows, sentence = compare(before, after, options)
+  t.equal(rows, table.concat(expected, "\n"), what)
+  t.equal(sentence, matched, what .. ": matched")
+end
+
+local APP, LIB = "@app.lua", "@lib.lua"
+
+check("the same", { { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "f", "a" } }, { "f (app.lua:1) 1 1" })
+check("other lines", { { APP, 1, 9, "f", "a" } }, { { APP, 3, 11, "f", "a" } }, { "f (app.lua:3) 1 1" },
+      "1 functions: 1 at other lines")
+check("other lines, by line", { { APP, 1, 9, "f", "a" } }, { { APP, 3, 11, "f", "a" } }, { "f (app.lua:4) 1 1" },
+      "1 functions: 1 at other lines", { lines = true })
+check("without hashes", { { APP, 1, 9, "f" }, { APP, 11, 19, "g" } }, { { APP, 3, 11, "f" }, { APP, 13, 19, "g", "a" } },
+      { "f (app.lua:3) 1 1", "g (app.lua:13) 2 2" }, "2 functions: 2 at other lines; 2 by name and order only")
+check("changed", { { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "f", "b" } }, { "f (app.lua:1) 1 1" },
+      "1 functions: 1 changed")
+check("renamed", { { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "g", "a" } }, { "g (app.lua:1), renamed from f 1 1" },
+      "1 functions: 1 renamed")
+check("another function", { { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "g", "b" } },
+      { "f (app.lua:1) 1 0", "g (app.lua:1) 0 1" })
+check("another function, without hashes", { { APP, 1, 9, "f" } }, { { APP, 1, 9, "g" } },
+      { "f (app.lua:1) 1 0", "g (app.lua:1) 0 1" })
+check("a name that grew", { { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "M.f", "a" } }, { "M.f (app.lua:1) 1 1" })
+check("a name that is not known", { { APP, 1, 9, "", "a" } }, { { APP, 5, 13, "f", "a" } }, { "f (app.lua:5) 1 1" },
+      "1 functions: 1 at other lines")
+check("nameless, in order", { { APP, 1, 3, "" }, { APP, 5, 7, "" } }, { { APP, 2, 4, "" }, { APP, 6, 8, "" } },
+      { "app.lua:2 1 1", "app.lua:6 2 2" }, "2 functions: 2 at other lines; 2 by name and order only")
+check("nameless, one is new", { { APP, 1, 3, "", "a" }, { APP, 5, 7, "", "b" } },
+      { { APP, 1, 3, "", "c" }, { APP, 5, 7, "", "a" }, { APP, 9, 11, "", "b" } },
+      { "app.lua:1 0 1", "app.lua:5 1 2", "app.lua:9 2 3" }, "2 functions: 2 at other lines")
+check("equal bodies, by name", { { APP, 1, 3, "f", "a" }, { APP, 5, 7, "g", "a" } },
+      { { APP, 1, 3, "g", "a" }, { APP, 5, 7, "f", "a" } },
+      { "f (app.lua:5), moved from app.lua:1 1 2", "g (app.lua:1) 2 1" }, "2 functions: 1 moved, 2 at other lines")
+check("equal bodies, by the enclosing function",
+      { { APP, 1, 9, "f", "x" }, { APP, 2, 3, "", "a" }, { APP, 11, 19, "g", "y" }, { APP, 12, 13, "", "a" } },
+      { { APP, 1, 9, "g", "y" }, { APP, 2, 3, "", "a" }, { APP, 11, 19, "f", "x" }, { APP, 12, 13, "", "a" } },
+      { "app.lua:12 2 4", "app.lua:2 4 2", "f (app.lua:11), moved from app.lua:1 1 3", "g (app.lua:1) 3 1" },
+      "4 functions: 1 moved, 4 at other lines")
+check("equal names, by body", { { APP, 1, 3, "f", "a" }, { APP, 5, 7, "f", "b" } },
+      { { APP, 1, 3, "f", "c" }, { APP, 5, 7, "f", "a" }, { APP, 9, 11, "f", "b" } },
+      { "f (app.lua:1) 0 1", "f (app.lua:5) 1 2", "f (app.lua:9) 2 3" }, "2 functions: 2 at other lines")
+check("moved to another file", { { APP, 1, 9, "f", "a" }, { APP, 11, 19, "g", "b" } },
+      { { APP, 1, 9, "g", "b" }, { LIB, 1, 9, "f", "a" } },
+      { "f (lib.lua:1), moved from app.lua:1 1 2", "g (app.lua:1) 2 1" },
+      "2 functions: 1 moved, 1 at other lines")
+check("moved and renamed", { { APP, 1, 9, "f", "a" }, { APP, 11, 19, "g", "b" } },
+      { { APP, 11, 19, "g", "b" }, { LIB, 1, 9, "h", "a" } },
+      { "g (app.lua:11) 2 1", "h (lib.lua:1), renamed from f and moved from app.lua:1 1 2" },
+      "2 functions: 1 renamed, 1 moved")
+check("a short function elsewhere, by another name", { { APP, 1, 1, "f", "a" } }, { { LIB, 1, 1, "h", "a" } },
+      { "f (app.lua:1) 1 0", "h (lib.lua:1) 0 1" })
+check("moved and changed, with another one",
+      { { APP, 1, 9, "f", "a" }, { APP, 11, 19, "g", "b" }, { APP, 21, 29, "h", "c" } },
+      { { APP, 1, 9, "h", "c" }, { LIB, 1, 9, "f", "a" }, { LIB, 11, 19, "g", "z" } },
+      { "f (lib.lua:1), moved from app.lua:1 1 2", "g (lib.lua:11), moved from app.lua:11 2 3", "h (app.lua:1) 3 1" },
+      "3 functions: 1 changed, 2 moved, 1 at other lines")
+check("a file in another folder", { { "@a/x.lua", 1, 9, "f", "a" }, { "@a/x.lua", 0, 20, "", "m" } },
+      { { "@b/x.lua", 1, 9, "f", "b" }, { "@b/x.lua", 0, 20, "", "m" } },
+      { "f (b/x.lua:1) 1 1", "main chunk (b/x.lua) 2 2" }, "2 functions: 1 changed, a/x.lua is now b/x.lua")
+check("a file of another name", { { APP, 1, 9, "f", "a" }, { APP, 11, 19, "g", "b" } },
+      { { LIB, 1, 9, "f", "a" }, { LIB, 11, 19, "g", "c" } },
+      { "f (lib.lua:1) 1 1", "g (lib.lua:11) 2 2" }, "2 functions: 1 changed, app.lua is now lib.lua")
+check("without debug information", { { "=?", 0, 0, "f", "a" }, { "=?", 0, 0, "g", "b" } },
+      { { "=?", 0, 0, "f", "c" }, { "=?", 0, 0, "h", "b" } },
+      { "f (?:?) 1 1", "h (?:?), renamed from g 2 2" }, "2 functions: 1 changed, 1 renamed")
+check("two ids, one without a name", { { APP, 1, 9, "", "a" }, { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "f", "a" } },
+      { "f (app.lua:1) 3 1" })
+
+-- -- Any functions ----------------------------------------------------------------
+
+-- Each function has one partner at most, which has the function; equal profiles are the same function by function.
+local seed = 7
+local function random(n)
+  seed = seed * 16807 % 2147483647
+  return seed % n + 1
+end
+
+local function any_functions()
+  local list = {}
+  for i = 1, random(40) do
+    local first = random(60) - 1
+    local body = random(4) > 1 and string.char(96 + random(12)) or nil
+    list[i] = { ("@%s.lua"):format(("abc"):sub(random(3), -1)), first, first + random(20) - 1,
+		("xyz"):sub(random(4)), body }
+  end
+  return list
+end
+
+local function partners(p, q)
+  local of = {}
+  samefuncs.match(p, q)
+  for _, f in p.lfuncs:each() do
+    if f.as then
+      local place = ("%s %.0f %.0f"):format(f.chunk, f.firstline, f.lastline)
+      t.ok(not of[f.as] or of[f.as] == place, "one partner")
+      of[f.as] = place
+    end
+  end
+  return of
+end
+
+for _ = 1, 200 do
+  local list = any_functions()
+  partners(reader.parse_string(stream(list)), reader.parse_string(stream(any_functions())))
+  local of = partners(reader.parse_string(stream(list)), reader.parse_string(stream(list)))
+  for f, place in pairs(of) do
+    t.equal(place, ("%s %.0f %.0f"):format(f.chunk, f.firstline, f.lastline), "the same function")
+  end
+end
+
+t.finish()
