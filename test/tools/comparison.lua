@@ -125,6 +125,17 @@ local picture = compare("svg", options)
 t.contains(picture, "samples, compared with a&lt;?.bin</text>", "svg: name of the base")
 for words in SHARES:gmatch("[^,]+") do t.contains(picture, ">" .. words:match("^ *(.*)") .. "</text>", "svg: legend") end
 t.ok(not picture:find(">less<") and not picture:find("more than before"), "svg: no amounts")
+-- The verb diff compares times, not shares.
+options = { title = "b.bin", base_title = "a.bin", weight = "event", amounts = true }
+picture = compare("svg", options)
+t.contains(picture, "cpu: 100.000 ms, compared with a.bin: 200.000 ms</text>", "svg: both names and totals")
+for _, words in ipairs { "slower", "the same", "faster" } do
+  t.contains(picture, ">" .. words .. "</text>", "svg: legend of times")
+end
+data = json.decode(compare("flamegraph", options):match('id="data">\n(.-)\n</script>'))
+t.equal(data.amounts, true, "page: amounts")
+t.equal(table.concat(data.changes, ", "), "slower, the same, faster", "page: legend of times")
+t.contains(compare("folded", options), "main (x:1);a (x:2) 60000 10000\n", "folded: amounts")
 data = json.decode(t.render(AFTER, "flamegraph"):match('id="data">\n(.-)\n</script>'))
 t.equal(data.diff, false, "page: no comparison")
 t.equal(data.changes or data.base, nil, "page: no legend of a comparison")

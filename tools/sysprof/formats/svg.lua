@@ -176,7 +176,10 @@ function svg.render(view, write)
   if view.base then write(HATCHED) end
   write(('<rect width="%d" height="%d" fill="#fff"/>\n'):format(WIDTH, height))
   local shown = ("%s: %s"):format(text.clean(view.event.name), view:amount_text(calls.list[0].total))
-  if view.base then shown = ("%s, compared with %s"):format(shown, view:base_name()) end
+  if view.base then
+    local before = view:compares_amounts() and ": " .. view:amount_text(calls.list[0].other_total) or ""
+    shown = ("%s, compared with %s%s"):format(shown, view:base_name(), before)
+  end
   write(('<text class="title" x="%d" y="21">%s</text>\n<text x="%d" y="36">%s</text>\n'):format(MARGIN, title, MARGIN,
     text.html(shown)))
   write_legend(view, write)

@@ -94,7 +94,7 @@ end
 -- Without samples, what is left is unknown: no change is known, either.
 local function sampled_text(view, list)
   local function value(v) return view:amount_text(v) end
-  if not view:compares_amounts() or list.base_sum > 0 and list.sum > 0 then
+  if not view.event.of or list.base_sum > 0 and list.sum > 0 then
     return change_text(list.base_sum, list.sum, value)
   end
   local function known(v) return v > 0 and value(v) or "no samples" end
@@ -161,7 +161,7 @@ local function write_head(view, list, write)
   local name, base_name = text.clean(view.event.name), text.clean(view.base.event.name)
   put("event", name == base_name and name or ("%s before, %s after"):format(base_name, name))
   put("sampled", sampled_text(view, list))
-  if view:compares_amounts() then
+  if view.event.of then
     put_all(headline.event(base, view.base.event, "before"))
     put_all(headline.event(profile, view.event, "after"))
     put("held", held_text(view))

@@ -95,6 +95,7 @@ end
 --   symbols            folders with files that have symbols
 --   no_demangle        C++ names stay as they are in the symbol tables
 --   by, limit, title   of a table, of a page
+--   amounts            a comparison shows weights of events, not shares
 -- Returns nil and a message if there is no such event, weight or type.
 function view.new(profile, options)
   options = options or {}
@@ -244,7 +245,7 @@ end
 
 -- Compares with another view, of the same options: the formats that can do so
 -- show what has changed since. Values of the base are multiplied by base_scale,
--- so both have the same sum. What is left of things is compared as it is: it grows.
+-- so both have the same sum. Amounts are compared as they are.
 function methods:compare_with(base)
   if self.weight ~= base.weight then	-- By default: one of them has much CPU time without a place.
     for _, v in ipairs { self, base } do v.weight, v.unit, v.what = choose_weight(v.event, "event") end
@@ -263,12 +264,15 @@ end
 
 -- Whether a comparison shows amounts, not shares.
 function methods:compares_amounts()
-  return self.event.of ~= nil
+  return self.event.of ~= nil or self.options.amounts == true and self.weight == "weight"
 end
 
 -- Returns what a comparison shows of a part: it grew, is the same, or shrank.
 function methods:change_texts()
-  if self:compares_amounts() then return { "more than before", "the same", "less" } end
+  if self:compares_amounts() then
+    if self.unit.is_cpu then return { "slower", "the same", "faster" } end
+    return { "more than before", "the same", "less" }
+  end
   return { "larger share", "the same share", "smaller share" }
 end
 

@@ -192,7 +192,7 @@ add {
       return this.usage_error(("expected two profiles, BASE and FILE, got %d"):format(#rest))
     end
     opt.diff, opt.limit, opt.brief = table.remove(rest, 1), opt.limit or LIMIT, true
-    opt.weight = opt.weight or "event"	-- Numbers of samples depend on the rate.
+    opt.weight, opt.amounts = opt.weight or "event", true	-- Numbers of samples depend on the rate.
     return report.show(this, opt, rest, "top", BY)
   end,
 }

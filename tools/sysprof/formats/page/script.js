@@ -176,7 +176,8 @@ function become(next) {
   state = { ...state, zoom: trees.pathOf(tree, zoom) };
   for (const id of ["icicle", "reverse", "kinds", "fold"]) setPressed(id, state[id]);
   setPressed("gone", !state.now);
-  $("total").textContent = valueText(forward.total[0]) + (data.diff ? ", compared with " + data.base : "");
+  $("total").textContent = valueText(forward.total[0]) + (data.diff ? ", compared with " + data.base : "") +
+    (data.diff && data.amounts ? ": " + valueText(forward.otherTotal[0]) : "");
   if (document.activeElement !== $("search")) $("search").value = state.query;
   showHidden();
   legend();
