@@ -63,7 +63,8 @@ int main(void)
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   CHECK_EQ(luaM_sysprof_error()[0], '\0');
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRRUN);
-  CHECK(strcmp(luaM_sysprof_error(), "this VM is not profiled; start a profile first") == 0);
+  CHECK(strcmp(luaM_sysprof_error(), "this VM is not profiled; start a profile first") ==
+	0);
   CHECK_EQ(luaM_sysprof_set_on_stop(sink_on_stop), PROFILE_SUCCESS);
 
   for (mode = LUAM_SYSPROF_DEFAULT; mode <= LUAM_SYSPROF_CALLGRAPH; mode++) {
