@@ -99,7 +99,7 @@ end
 local HEAD = [[
 Ratios come from paired runs that take turns, A B B A. A cell holds the median, in brackets the quartiles.
 `~` means that the difference is within the noise: the 95 % interval of the median includes no difference,
-or the pairs are too few for an interval. doc/benchmarks.md explains each table.
+or the pairs are too few for an interval. doc/benchmarks.md tells how it is measured.
 ]]
 
 local function head(self)
