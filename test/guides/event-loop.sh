@@ -1,4 +1,4 @@
-# doc/guides/event-loop.md: the line that blocks nginx, a script with libuv, and Neovim.
+# doc/guides/event-loop.md: the line that blocks nginx and Neovim. doc/use.md: a script with libuv.
 # TIMEOUT: 600
 
 . "$SYSPROF_SOURCE/test/lib/helpers/guide.sh"
@@ -33,9 +33,17 @@ blocks() {
 
 check() {
   blocks nginx.txt 'pages.lua:18)  file:read  [waiting: read]' ngx_ pages.lua:4 pages.lua:10 pages.lua:11 pages.lua:12 &&
-    blocks luv.txt 'poller.lua:4)  os.execute  [waiting: wait4]' uv_run poller.lua:8 poller.lua:13 &&
+    blocks luv.txt 'poller.lua:3)  os.execute  [waiting: wait4]' uv_run poller.lua:6 poller.lua:11 &&
     blocks nvim.txt 'branch.lua:2)' uv_run branch.lua:6 branch.lua:9 &&
     grep -q 'pages\.report' nginx.html
+}
+
+# Runs the script of use.md.
+poll() {
+  awk '/^```lua$/ { on = 1; text = ""; next } /^```/ { if (on && text ~ /"luv"/) printf "%s", text; on = 0 }
+    on { text = text $0 "\n" }' "$SYSPROF_SOURCE/doc/use.md" >poller.lua
+  LUA_CPATH="/usr/lib/$(uname -m)-linux-gnu/lua/5.1/?.so;;" "$SYSPROF/bin/luajit-sysprof" run -e offcpu -o poller.bin poller.lua
+  "$SYSPROF/bin/luajit-sysprof" report --blocking poller.bin >luv.txt
 }
 
 # On a busy machine, the profiler may look too late.
@@ -43,6 +51,7 @@ for seconds in 3 10 20; do
   rm -rf "${folder:?}"/*
   nginx_server
   guide_run event-loop SERVER="$server" SECONDS_OF_LOAD=$seconds
+  poll
   ! check || exit 0
 done
 cat guide.log
