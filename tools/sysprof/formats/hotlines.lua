@@ -123,7 +123,7 @@ function methods:sources()
 end
 
 function methods:render(write)
-  for _, line in ipairs(headline.lines(self.view.profile, self.view.options.title or "")) do
+  for _, line in ipairs(headline.lines(self.view.profile, self.view.options.title or "", self.view.event)) do
     write(("%-9s %s\n"):format(line[1], line[2]))
   end
   for i = 1, math.min(#self.list, FILES) do write_file(self, write, self.list[i]) end
