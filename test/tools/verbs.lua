@@ -84,7 +84,7 @@ for _, verb in ipairs { "run", "record", "top", "dump", "serve", "ps", "stop", "
   says(verb .. " --help=1", 2, "option '--help' takes no value")
 end
 for _, arguments in ipairs {
-  "frob", "--frob", "help frob", "--completion=zsh", "run", "record", "top", "dump", "serve", "stop", "perf-map",
+  "frob", "--frob", "help frob", "help run x", "--version x", "--completion=zsh", "run", "record", "top", "dump", "serve", "stop", "perf-map",
   "record x", "top x", "dump x", "stop x", "perf-map x", "ps x", "doctor a b", "diff a.bin", "merge a.bin", "merge -o m.bin",
   "export a.bin", "export -o x.frob a.bin", "flame -o x.frob a.bin", "info -o x.html a.bin", "report --by=frob a.bin",
   "report --format=frob a.bin", "report --limit=x a.bin", "report --from=2 --to=1 a.bin", "report --depth=0 a.bin",

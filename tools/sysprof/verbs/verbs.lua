@@ -27,6 +27,8 @@ local verbs = { PROGRAM = "luajit-sysprof", LIST = LIST }
 -- Words that need no verb.
 local OTHERS = { "help", "--help", "--version", "--completion=bash" }
 
+local IS_VERSION = { version = true, ["--version"] = true, ["-v"] = true, ["-V"] = true }
+
 -- What other tools call our verbs.
 local MEANT = {
   profile = "run", script = "run", exec = "run", python = "run", stat = "info",
@@ -126,6 +128,7 @@ end
 local function help(this, args)
   local verb = args[1] and by_name(args[1])
   if args[1] and not verb then return unknown(this, args) end
+  if args[2] then return this.usage_error(("expected one verb, got '%s' and '%s'"):format(args[1], args[2])) end
   return verb and run_verb(verb, { "--help" }) or this.print(overview())
 end
 
@@ -140,7 +143,8 @@ function verbs.main(args)
     return command.USAGE
   elseif first == "help" or first == "-h" or first == "--help" then
     return help(this, { unpack(args, 2) })
-  elseif first == "version" or first == "--version" or first == "-v" or first == "-V" then
+  elseif IS_VERSION[first] then
+    if args[2] then return this.usage_error(("expected no argument, got '%s'"):format(args[2])) end
     return this.answer { version = true }
   elseif first == "--completion=bash" or first == "--completion" and args[2] == "bash" then
     return this.print(completion.bash_of_verbs(verbs.PROGRAM, LIST, OTHERS))
