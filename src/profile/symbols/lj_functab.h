@@ -58,6 +58,7 @@ typedef struct NameText {
 typedef struct FuncEntry {
   uint64_t key;      /* Hash of the prototype's identity. */
   const GCproto *pt; /* The prototype, NULL after it was freed. */
+  uint64_t body;     /* See lj_bodyhash, 0 if it is not known. */
   uint32_t fid;      /* Id, 0 for a free entry. */
   uint32_t batch;    /* Batch that has its definition, 0 for none. */
   uint32_t site;     /* Call at which a name was last searched. */

@@ -17,6 +17,7 @@
 #include "lj_bc.h"
 #include "profile/base/lj_hash.h"
 #include "profile/symbols/lj_bcname.h"
+#include "profile/symbols/lj_bodyhash.h"
 #include "profile/symbols/lj_heapcname.h"
 #include "profile/symbols/lj_heapname.h"
 #include "profile/symbols/lj_heapsearch.h"
@@ -466,6 +467,7 @@ int lj_heapname_find(FuncTab *ft, SafeLoad *pk, global_State *g)
     search_all(s);
     name_paths(s);
     name_all_ids(s);
+    lj_bodyhash_all(ft, &s->read, g);
   }
   munmap(s, sizeof(HeapSearch));
   return valid;

@@ -22,8 +22,8 @@
 #include "profile/base/lj_safeload.h"
 #include "profile/symbols/lj_functab.h"
 
-/* Find names for functions without a name, and better names for others. Finds nothing
-** without memory. Returns 1 if the VM and the prototypes that are left are readable.
+/* Find names for functions without a name, better names for others, and the hashes of their
+** bodies. Finds nothing without memory. Returns 1 if the VM and the prototypes that are left are readable.
 */
 LJ_FUNC int lj_heapname_find(FuncTab *ft, SafeLoad *pk, global_State *g);
 

@@ -91,11 +91,51 @@ static void lfuncs_put(Symtab *st, const DefSink *to)
       continue;
     named.fe = fe;
     lj_wbuf_define(to, SPF_LFUNC, lj_symtab_putfunc, &named);
+    if (d->fid != fe->fid) d->body = 0;
     d->fid = fe->fid;
     d->rank = fe->rank;
     d->epoch = EPOCH_STOP;
     d->batch = 0;
   }
+}
+
+/* -- Bodies of Lua functions ------------------------------------------------- */
+
+#define BODIES 64 /* In a record. */
+
+typedef struct Bodies {
+  uint32_t n;
+  const FuncEntry *entry[BODIES];
+} Bodies;
+
+static void bodies_put(WBuf *wb, const void *def)
+{
+  const Bodies *all = (const Bodies *)def;
+  uint32_t i;
+  for (i = 0; i < all->n; i++) {
+    lj_wbuf_uleb(wb, all->entry[i]->fid);
+    lj_wbuf_bytes(wb, (const uint8_t *)&all->entry[i]->body, sizeof(uint64_t));
+  }
+}
+
+/* Tell the bodies of functions that the stream has defined. */
+static void lbodies_put(Symtab *st, const DefSink *to)
+{
+  FuncTab *ft = st->named;
+  Bodies all = { 0, { NULL } };
+  uint32_t i;
+  if (!ft || !st->has_funcs) return;
+  for (i = 0; i < FUNCTAB_FUNCS; i++) {
+    const FuncEntry *fe = &ft->func[i];
+    FuncDef *d = symtab_def(st, fe->fid);
+    if (!fe->pt || !fe->body || d->fid != fe->fid || d->body) continue;
+    d->body = 1;
+    all.entry[all.n++] = fe;
+    if (all.n < BODIES) continue;
+    lj_wbuf_define(to, SPF_BODY, bodies_put, &all);
+    all.n = 0;
+  }
+  if (all.n) lj_wbuf_define(to, SPF_BODY, bodies_put, &all);
 }
 
 /* -- Lua's names of C functions ----------------------------------------------- */
@@ -135,6 +175,7 @@ int lj_symrecords_put(Symtab *st, const CodeStarts *starts, const DefSink *to)
   for (i = 0; i < sizeof(ffnames) / sizeof(ffnames[0]); i++)
     if (st->ffid[i]) lj_wbuf_define(to, SPF_FFUNC, ffunc_put, &i);
   lfuncs_put(st, to);
+  lbodies_put(st, to);
   if (st->named) cfuncs_put(st, to);
   return st->has_moved ? lj_elfsym_put(st->more->addr, SYMTAB_MORE, st->naddr, starts, to)
 		       : lj_elfsym_put(st->addr, SYMTAB_ADDRS, st->naddr, starts, to);

@@ -12,7 +12,7 @@
 
 /* Append the names of builtin functions and host addresses; starts finds functions without a
 ** name. Define Lua functions again
-** that got a name after their definition. Returns 0 without memory: then names are
+** that got a name after their definition, and tell the hashes of their bodies. Returns 0 without memory: then names are
 ** missing.
 */
 LJ_FUNC int lj_symrecords_put(Symtab *st, const CodeStarts *starts, const DefSink *to);

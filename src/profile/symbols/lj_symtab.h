@@ -28,6 +28,7 @@ typedef struct FuncDef {
   uint32_t fid;   /* The function, 0 for none. */
   uint32_t epoch; /* Chunk (or retry) that has it, 0 for none. */
   uint32_t rank;  /* NameRank of its name there. */
+  uint32_t body;  /* Its body hash is in the stream. */
   uint32_t batch; /* Batch whose definition is at an offset. */
   uint32_t at;
 } FuncDef;
