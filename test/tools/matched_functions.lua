@@ -51,8 +51,8 @@ check("without hashes", { { APP, 1, 9, "f" }, { APP, 11, 19, "g" } }, { { APP, 3
       { "f (app.lua:3) 1 1", "g (app.lua:13) 2 2" }, "2 functions: 2 at other lines; 2 by name and order only")
 check("changed", { { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "f", "b" } }, { "f (app.lua:1) 1 1" },
       "1 functions: 1 changed")
-check("renamed", { { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "g", "a" } }, { "g (app.lua:1), renamed from f 1 1" },
-      "1 functions: 1 renamed")
+check("renamed", { { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "g", "a" } }, { "g (app.lua:1), was f 1 1" },
+      "1 functions: 1 under other names")
 check("another function", { { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "g", "b" } },
       { "f (app.lua:1) 1 0", "g (app.lua:1) 0 1" })
 check("another function, without hashes", { { APP, 1, 9, "f" } }, { { APP, 1, 9, "g" } },
@@ -82,8 +82,8 @@ check("moved to another file", { { APP, 1, 9, "f", "a" }, { APP, 11, 19, "g", "b
       "2 functions: 1 moved, 1 at other lines")
 check("moved and renamed", { { APP, 1, 9, "f", "a" }, { APP, 11, 19, "g", "b" } },
       { { APP, 11, 19, "g", "b" }, { LIB, 1, 9, "h", "a" } },
-      { "g (app.lua:11) 2 1", "h (lib.lua:1), renamed from f and moved from app.lua:1 1 2" },
-      "2 functions: 1 renamed, 1 moved")
+      { "g (app.lua:11) 2 1", "h (lib.lua:1), was f (app.lua:1) 1 2" },
+      "2 functions: 1 moved, 1 under other names")
 check("a short function elsewhere, by another name", { { APP, 1, 1, "f", "a" } }, { { LIB, 1, 1, "h", "a" } },
       { "f (app.lua:1) 1 0", "h (lib.lua:1) 0 1" })
 check("moved and changed, with another one",
@@ -99,7 +99,14 @@ check("a file of another name", { { APP, 1, 9, "f", "a" }, { APP, 11, 19, "g", "
       { "f (lib.lua:1) 1 1", "g (lib.lua:11) 2 2" }, "2 functions: 1 changed, app.lua is now lib.lua")
 check("without debug information", { { "=?", 0, 0, "f", "a" }, { "=?", 0, 0, "g", "b" } },
       { { "=?", 0, 0, "f", "c" }, { "=?", 0, 0, "h", "b" } },
-      { "f (?:?) 1 1", "h (?:?), renamed from g 2 2" }, "2 functions: 1 changed, 1 renamed")
+      { "f (?:?) 1 1", "h (?:?), was g 2 2" }, "2 functions: 1 changed, 1 under other names")
+-- A caller has named two functions alike, and each profile has samples of one.
+check("other functions of one name", { { APP, 1, 3, "f", "a" }, { APP, 5, 7, "handler", "b" }, { APP, 13, 15, "g", "d" } },
+      { { APP, 1, 3, "f", "a" }, { APP, 9, 11, "handler", "c" }, { APP, 13, 15, "g", "d" } },
+      { "f (app.lua:1) 1 1", "g (app.lua:13) 3 3", "handler (app.lua:5) 2 0", "handler (app.lua:9) 0 2" })
+check("the same at the end", { { APP, 1, 3, "f", "a" }, { APP, 5, 7, "", "b" } },
+      { { APP, 1, 3, "f", "a" }, { APP, 9, 11, "", "c" } },
+      { "app.lua:5 2 0", "app.lua:9 0 2", "f (app.lua:1) 1 1" })
 check("two ids, one without a name", { { APP, 1, 9, "", "a" }, { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "f", "a" } },
       { "f (app.lua:1) 3 1" })
 

@@ -129,13 +129,16 @@ end
 -- Says which functions of the two are the same in spite of an edit, or nil.
 local function matched_text(view)
   local same, parts = view.same, {}
-  for _, what in ipairs { "changed", "renamed", "moved" } do
+  for _, what in ipairs { "changed", "moved" } do
     if same[what] > 0 then parts[#parts + 1] = ("%d %s"):format(same[what], what) end
   end
+  if same.renamed > 0 then parts[#parts + 1] = ("%d under other names"):format(same.renamed) end
   if same.shifted > 0 then parts[#parts + 1] = ("%d at other lines"):format(same.shifted) end
-  for i = 1, math.min(#same.files, NAMED) do
-    local old, new = unpack(same.files[i])
+  if #same.files == 1 then
+    local old, new = unpack(same.files[1])
     parts[#parts + 1] = ("%s is now %s"):format(symbols.chunk_name(old), symbols.chunk_name(new))
+  elseif #same.files > 1 then
+    parts[#parts + 1] = ("%d files at other paths"):format(#same.files)
   end
   if #parts == 0 then return nil end
   return ("%d functions: %s%s"):format(same.pairs, table.concat(parts, ", "),

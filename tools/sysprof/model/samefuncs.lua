@@ -3,7 +3,7 @@
 --
 -- A function of a profile is all its Lua functions of one file, place and name. Pairs are found in this order, each
 -- function has one partner at most:
---   1. same file and name; of several, equal bodies first, then by their order in the file
+--   1. same file and name; of several, equal bodies, then those at the same place among the others
 --   2. same file and equal body: it was renamed
 --   3. a file of the same name elsewhere, or the file that most of its functions went to: as 1 and 2
 --   4. another file: equal body, then equal name where functions of the one file went to the other
@@ -129,10 +129,14 @@ local function number_of(numbers, value)
   return numbers[value]
 end
 
+local function last_part(name) return name:match("^.*[.:](.*)$") or name end
+
 -- Keys by the body, and more. The partner of an enclosing function stands for it.
 local function body_key(g) return g.body end
 
 local function name_key(g) return is_main(g) and "\0" or g.name ~= "" and g.name or nil end
+
+local function last_name_key(g) return not is_main(g) and g.name ~= "" and last_part(g.name) or nil end
 
 local function body_and_name_key(g)
   local name = name_key(g)
@@ -161,34 +165,92 @@ end
 
 -- -- Two files ---------------------------------------------------------------
 
--- Between two neighbours that have partners, the others are paired in their order if a name is unknown: there are
--- equally many, and the same function encloses them. nameless: of both.
-local function pair_between(list_a, list_b, nameless)
-  local numbers = {}
-  -- Returns a key: the last pair before it.
-  local function gaps(list)
-    local gap, last = {}, "0"
-    for _, g in ipairs(list) do
-      if g.mate then last = ("%d"):format(number_of(numbers, g.list_a and g or g.mate))
-      else gap[g] = last end
+-- Sets in_order of the functions of a file whose partners in another one keep their order: as many as possible. Returns
+-- the functions that have partners there.
+local function mark_order(list, chunk)
+  local matched = {}
+  for _, g in ipairs(list) do
+    if g.mate and g.mate.chunk == chunk then
+      matched[#matched + 1] = g
+      g.in_order = false
     end
-    return gap
   end
-  local gap_a, gap_b = gaps(list_a), gaps(list_b)
+  local ends, before, length = {}, {}, 0	-- Last one of the list of each length; the one before it in its list.
+  for i, g in ipairs(matched) do
+    local at, low, high = g.mate.at, 0, length
+    while low < high do
+      local middle = math.ceil((low + high) / 2)
+      if matched[ends[middle]].mate.at < at then low = middle else high = middle - 1 end
+    end
+    before[i] = ends[low]
+    ends[low + 1] = i
+    length = math.max(length, low + 1)
+  end
+  local i = ends[length]
+  while i do
+    matched[i].in_order = true
+    i = before[i]
+  end
+  return matched
+end
+
+-- Returns the gaps of two files between pairs that keep the order:
+--   of     the number of the gap by function without a partner
+--   shift  by how many lines what stands before each gap has moved; the next one tells that of what stands behind.
+--          A file whose main chunk is unknown counts as edited at its end if it is elsewhere; nil stands for that
+local function gaps_of(list_a, list_b)
+  local of, shift, n, main, has_moved = {}, { [0] = 0 }, 0, nil, false
+  for _, g in ipairs(list_a) do
+    if g.mate and g.in_order then
+      n = n + 1
+      of[g.mate], shift[n] = n, g.mate.first - g.first
+      has_moved = has_moved or shift[n] ~= 0
+      if is_main(g) then main = g end
+    elseif not g.mate then
+      of[g] = n
+    end
+  end
+  if main then shift[n + 1] = main.mate.last - main.last
+  elseif n > 0 and not has_moved then shift[n + 1] = 0 end
+  n = 0
+  for _, g in ipairs(list_b) do
+    if of[g] then n = of[g]
+    elseif not g.mate then of[g] = n end
+  end
+  return { of = of, shift = shift }
+end
+
+-- May a function have become another one? Where nothing was edited, it stands at the same place.
+local function is_possible(gaps, a, b)
+  local i, k, shift = gaps.of[a], gaps.of[b], gaps.shift
+  local is_edited = shift[i] ~= shift[i + 1]
+  if i ~= k then return is_edited and shift[k] ~= shift[k + 1] end
+  return is_edited or b.first - a.first == shift[i] or is_main(a)
+end
+
+-- Pairs functions whose key stands once.
+local function pair_single(list_a, list_b, key_of, gaps)
+  for _, bucket in ipairs(buckets(list_a, list_b, key_of)) do
+    local a, b = bucket.a[1], bucket.b[1]
+    if #bucket.a == 1 and #bucket.b == 1 and is_possible(gaps, a, b) then pair(a, b) end
+  end
+end
+
+-- Pairs functions of one gap in their order, if there are equally many and the same function encloses them.
+-- is_known: of equal names, else those of which one has no name.
+local function pair_between(list_a, list_b, gaps, is_known)
   for _, bucket in ipairs(buckets(list_a, list_b, function(g)
-    return not (nameless and g.name ~= "") and (gap_a[g] or gap_b[g]) or nil
+    return ("%d\0%s"):format(gaps.of[g], is_main(g) and "\0" or is_known and g.name or "")
   end)) do
-    local a, b = bucket.a, bucket.b
-    local fits = #a == #b
-    for i = 1, fits and #a or 0 do
-      local p, q = a[i].parent, b[i].parent
-      if not (a[i].name == "" or b[i].name == "") or is_main(a[i]) ~= is_main(b[i]) or
-	 p and q and p.mate ~= q and (p.mate or q.mate) then
-	fits = false
-      end
+    local fits = #bucket.a == #bucket.b
+    for i = 1, fits and #bucket.a or 0 do
+      local a, b = bucket.a[i], bucket.b[i]
+      local p, q = a.parent, b.parent
+      fits = fits and is_possible(gaps, a, b) and (is_known or a.name == "" or b.name == "") and
+	     not (p and q and p.mate ~= q and (p.mate or q.mate))
     end
     if fits then
-      for i = 1, #a do pair(a[i], b[i]) end
+      for i = 1, #bucket.a do pair(bucket.a[i], bucket.b[i]) end
     end
   end
 end
@@ -197,16 +259,21 @@ end
 local function match_files(file_a, file_b)
   local a, b = file_a.list, file_b.list
   file_a.mate = file_a.mate or file_b
-  -- A name that stands once is the best evidence.
-  for _, bucket in ipairs(buckets(a, b, name_key)) do
-    if #bucket.a == 1 and #bucket.b == 1 then pair(bucket.a[1], bucket.b[1]) end
-  end
   pair_by(a, b, body_and_name_key)
-  pair_by(a, b, name_key)
+  for _, bucket in ipairs(buckets(a, b, body_key)) do
+    local f, g = bucket.a[1], bucket.b[1]
+    if #bucket.a == 1 and #bucket.b == 1 and (f.name == "" or g.name == "") then pair(f, g) end
+  end
+  mark_order(a, file_b.chunk)
+  local gaps = gaps_of(a, b)
+  pair_single(a, b, name_key, gaps)
+  pair_single(a, b, last_name_key, gaps)
   pair_by(a, b, body_and_parent())
   pair_by(a, b, body_key, true)
-  pair_between(a, b, true)
-  pair_between(a, b, false)
+  mark_order(a, file_b.chunk)
+  gaps = gaps_of(a, b)
+  pair_between(a, b, gaps, true)
+  pair_between(a, b, gaps, false)
   for _, bucket in ipairs(buckets(a, b, body_key)) do
     if #bucket.a == 1 or #bucket.b == 1 then pair(bucket.a[1], bucket.b[1]) end
   end
@@ -272,7 +339,8 @@ local function match_moved_names(files_a, files_b)
   local went = {}
   for _, file in ipairs(files_a) do
     for _, g in ipairs(file.list) do
-      if g.mate then went[file.chunk .. "\0" .. g.mate.chunk] = true end
+      local to = g.mate and g.mate.chunk
+      if to and not (file.mate and file.mate.chunk == to) then went[file.chunk .. "\0" .. to] = true end
     end
   end
   for _, bucket in ipairs(buckets(rest_of(files_a), rest_of(files_b), function(g)
@@ -285,41 +353,15 @@ end
 
 -- -- What became of each function ----------------------------------------------
 
--- Marks the pairs of a file that are not in the order of most: a longest list of pairs in order has the others.
+-- Marks the functions that do not keep the order of their file.
 local function mark_moved(file)
-  local pairs_of, n = {}, 0
-  for _, g in ipairs(file.list) do
-    if g.mate and file.mate and g.mate.chunk == file.mate.chunk then
-      n = n + 1
-      pairs_of[n] = g
-    end
-  end
-  local ends, before = {}, {}	-- The last pair of the list of each length; the one before it in its list.
-  local length = 0
-  for i = 1, n do
-    local at, low, high = pairs_of[i].mate.at, 0, length
-    while low < high do
-      local middle = math.ceil((low + high) / 2)
-      if pairs_of[ends[middle]].mate.at < at then low = middle else high = middle - 1 end
-    end
-    before[i] = ends[low]
-    ends[low + 1] = i
-    length = math.max(length, low + 1)
-  end
-  local i = ends[length]
-  for _ = 1, length do
-    pairs_of[i].in_order = true
-    i = before[i]
-  end
-  for k = 1, n do
-    local g = pairs_of[k]
-    local p = g.parent
+  if not file.mate then return end
+  for _, g in ipairs(mark_order(file.list, file.mate.chunk)) do
     -- A function goes with the one that encloses it.
+    local p = g.parent
     g.moved = not g.in_order and not (p and p.moved and p.mate == g.mate.parent)
   end
 end
-
-local function last_part(name) return name:match("^.*[.:](.*)$") or name end
 
 -- Gives the functions of a pair one name, and says what became of the older one.
 local function tell(a, b, file, counts)
@@ -336,14 +378,16 @@ local function tell(a, b, file, counts)
   counts.pairs = counts.pairs + 1
   if moved then counts.moved = counts.moved + 1 end
   if renamed then counts.renamed = counts.renamed + 1 end
-  if not (a.body and b.body) then counts.hashless = counts.hashless + 1
+  if not (a.body and b.body) then
+    if not is_main(a) then counts.hashless = counts.hashless + 1 end
   elseif a.body ~= b.body then counts.changed = counts.changed + 1 end
   if shift ~= 0 then counts.shifted = counts.shifted + 1 end
 end
 
 -- Finds the functions of the profile q that are those of the older profile p. From then on they have one name
 -- (sysprof.names.symbols). Returns numbers of functions:
---   pairs; those that were changed, renamed, moved; shifted: those with other lines; hashless: without a hash;
+--   pairs; those that were changed, renamed, moved; shifted: those with other lines; hashless: without a hash,
+--   but no main chunks;
 --   files: a list of { old, new chunk } of those that were renamed
 function samefuncs.match(p, q)
   local files_a, files_b = files_of(p), files_of(q)

@@ -40,9 +40,9 @@ symbols.chunk_name = chunk_name
 
 -- What a function was in the base of a comparison, see sysprof.model.samefuncs.
 local function was_text(was)
-  local name = was.name and "renamed from " .. text.short(was.name, PART_MAX)
-  local place = was.chunk and ("moved from %s:%.0f"):format(chunk_name(was.chunk), was.line)
-  return name and place and name .. " and " .. place or name or place
+  local place = was.chunk and ("%s:%.0f"):format(chunk_name(was.chunk), was.line)
+  local name = was.name and text.short(was.name, PART_MAX)
+  return name and "was " .. name .. (place and (" (%s)"):format(place) or "") or "moved from " .. place
 end
 
 -- Name of a Lua function with a place: a line, "?" if it is not known, or nil
