@@ -242,6 +242,7 @@
 **                       argument and 4096 of all; what is cut ends with ...
 **   host                name of the machine
 ** At the end:
+**   main_locals         unknown: live lacks what only locals of the main chunk held
 **   size_limit          bytes of the file at which the profile ended
 **   throttled           how often the CPU quota of the control group stopped it, and
 **   throttled_ns        for how long: differences in its cpu.stat
