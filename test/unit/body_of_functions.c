@@ -151,6 +151,22 @@ static void check_patched(void)
   lua_close(L);
 }
 
+/* With LUAJIT_ENABLE_TABLE_BUMP, the JIT also changes the size of a new table. */
+static void check_bumped(void)
+{
+  lua_State *L = new_vm(1);
+  const char *source = "return function() return {} end";
+  uint64_t expected = body_in(L, source, "=a");
+  GCproto *pt;
+  BCPos i;
+  push_function(L, source, "=b");
+  pt = funcproto(funcV(L->top - 1));
+  for (i = 0; i < pt->sizebc; i++)
+    if (bc_op(proto_bc(pt)[i]) == BC_TNEW) setbc_d(&proto_bc(pt)[i], 5 | 2 << 11);
+  CHECK(expected != 0 && pop_body(L) == expected);
+  lua_close(L);
+}
+
 /* -- What counts ---------------------------------------------------------------- */
 
 #define F "return function(a, b) "
@@ -290,6 +306,7 @@ static void check_bounds(void)
 int main(void)
 {
   check_patched();
+  check_bumped();
   check_content();
   check_bounds();
   return check_status();

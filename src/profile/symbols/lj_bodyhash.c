@@ -84,6 +84,9 @@ static int as_compiled(const BodyRead *b, const GCproto *pt, BCIns *ins)
   case BC_FUNCV:
   case BC_IFUNCV:
   case BC_JFUNCV: *ins = BCINS_AD(BC_FUNCV, bc_a(*ins), 0); break;
+  case BC_TNEW:
+    *ins = BCINS_AD(BC_TNEW, bc_a(*ins), 0);
+    break; /* The JIT may bump the size. */
   /* Both are a guess of the parser, which the VM takes back where it was wrong. */
   case BC_ISNEXT: setbc_op(ins, BC_JMP); break;
   case BC_ITERN: setbc_op(ins, BC_ITERC); break;
@@ -133,7 +136,7 @@ static int add_value(BodyRead *b, cTValue *o, uint64_t *h)
   return 1;
 }
 
-/* The order of a table's slots may differ: its hash is a sum. */
+/* The order of a table's slots may differ: its hash is a sum. The JIT may add keys without values. */
 static int add_table(BodyRead *b, const GCtab *t, uint64_t *h)
 {
   uint64_t sum = 0;
