@@ -63,6 +63,7 @@ end
 local function files_of(profile)
   local files, by_key = {}, {}
   for fid, f in profile.lfuncs:each() do
+    f.as, f.was, f.shift = nil, nil, nil	-- Of another comparison.
     if not profile:is_builtin(fid) then
       local key = ("%.0f\0%.0f\0%s\0%s"):format(f.firstline, f.lastline, f.chunk, f.name)
       local g = by_key[key]
