@@ -41,7 +41,7 @@ for _, case in ipairs(wrong) do
   t.equal(select(2, said:gsub("\n", "")), 1, list .. ": one sentence: " .. said)
 
   status, out, said = t.shell(RUN .. ("--clock='%s' -o none.bin none.lua"):format(commas))
-  t.equal(status .. out, "1", list .. ": run")
+  t.equal(status .. out, "2", list .. ": run")
   t.contains(said, message, list .. ": run")
   t.equal(select(2, said:gsub("\n", "")), 1, list .. ": run: one sentence: " .. said)
   t.equal(io.open("none.bin"), nil, list .. ": run: no file")
