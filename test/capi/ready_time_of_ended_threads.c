@@ -17,7 +17,7 @@
 #define BURNERS  6
 #define LIVED_NS 900e6
 #define SLACK_NS (0.02 * LIVED_NS)
-#define VAGUE    "the time that a thread was runnable before its end is exact to "
+#define VAGUE    "the time that a thread was runnable is exact to "
 
 static _Atomic int over;
 static pthread_barrier_t named, begun;

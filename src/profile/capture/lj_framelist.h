@@ -138,12 +138,17 @@ static LJ_AINLINE void lj_framelist_dropleaf(FrameList *fr, uint32_t n)
   memmove(fr->list, fr->list + i, fr->len * sizeof(fr->list[0]));
 }
 
-/* Keep only the innermost frame of a completed host side. Code of the VM is its VM frame. */
+/* Keep only the innermost frame of a completed host side, and whether frames are missing rootward. Code of
+** the VM is its VM frame.
+*/
 static LJ_AINLINE void lj_framelist_keephost(FrameList *fr)
 {
-  uint32_t i = 0;
+  uint32_t i = 0, last = fr->len - 1;
   while (i + 1 < fr->len && !frame_isfunc(fr->list[i]) && !frame_isbound(fr->list[i])) i++;
-  if (i < fr->len) fr->len = i + 1;
+  if (i >= fr->len) return;
+  fr->len = i + 1;
+  if (last > i && frame_kind(fr->list[last]) == SPF_FRAME_BROKEN)
+    fr->list[fr->len++] = fr->list[last];
 }
 
 /* Keep only the innermost function of a completed Lua side, with its trace and the VM's work in it. If

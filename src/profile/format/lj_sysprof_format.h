@@ -198,7 +198,7 @@
 ** A TRACE stands leafward of the frames that it covers, never across CBOUND, RESUME,
 ** CUT or BROKEN. A WORK is leafward of a TRACE. A wait, a WORK from SPF_WORK_WAIT on, may
 ** follow another WORK. In the mode leaf each side has only its innermost frame, besides
-** TRACE and WORK. If that of the Lua side is a CFUNC, the innermost LFUNC follows it.
+** TRACE and WORK, and a BROKEN of the host side. If that of the Lua side is a CFUNC, the innermost LFUNC follows it.
 **
 ** Joining: the reader walks both sides from the leaf to the root, and takes over host
 ** frames as they are. Each SPF_FRAME_VM on the host side stands for a run: the Lua frames

@@ -20,7 +20,8 @@
 #include "profile/sample/lj_totals.h"
 
 /* Real time that nearly all samples stay below. */
-#define SAMPLE_LONG_NS 20000
+#define SAMPLE_LONG_NS  20000
+#define SAMPLE_LONG_RUN 10 /* Long samples in a row that count. */
 
 /* Age at which a tick encodes the batch. */
 #define ENCODE_US STREAM_THREAD_US
@@ -564,14 +565,16 @@ SAMPLE_RARE void lj_sample_rest(Sampler *s, int all)
 
 /* -- Taking samples ---------------------------------------------------------- */
 
-/* Time that the thread ran for a sample which took unusually long: another thread may have
-** run in between.
+/* Time that the thread ran for a sample which took unusually long: another thread may have run in between.
+** That is rare. So where the CPU time was not read, a sample counts for SAMPLE_LONG_NS, twice that if the last
+** one was long, too, and so on.
 */
-static SAMPLE_RARE uint64_t long_ns(const SampleHead *head, uint64_t real_ns)
+static SAMPLE_RARE uint64_t long_ns(Sampler *s, const SampleHead *head, uint64_t real_ns)
 {
   uint64_t cpu_ns;
-  if (head->cpu_ns == 0) return real_ns;
-  cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - head->cpu_ns;
+  if (head->cpu_ns != 0) cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - head->cpu_ns;
+  else cpu_ns = (uint64_t)SAMPLE_LONG_NS << s->nlong;
+  if (s->nlong < SAMPLE_LONG_RUN) s->nlong++;
   return cpu_ns < real_ns ? cpu_ns : real_ns;
 }
 
@@ -612,7 +615,8 @@ int lj_sample_take(Event *e, SampleHead *head, const WalkRegs *regs)
   head->end_ns = mono_ns();
   head->spent_ns = head->end_ns - head->time_ns;
   if (LJ_UNLIKELY(head->spent_ns >= SAMPLE_LONG_NS))
-    head->spent_ns = long_ns(head, head->spent_ns);
+    head->spent_ns = long_ns(s, head, head->spent_ns);
+  else s->nlong = 0;
   relaxed_set(&s->spent_ns, head->spent_ns);
   head->session = s->number;
   lj_sampler_release(s);

@@ -86,6 +86,7 @@ typedef struct Sampler {
   int state;         /* SPF_VMST_* of the current sample. */
   uint64_t cpu_us;   /* CPU time of all these threads at the last sample that read it. */
   uint64_t spent_ns; /* Time of the last sample, which the next one lists. */
+  uint32_t nlong;    /* Samples in a row that took unusually long. */
   uint64_t spent[SAMPLER_SPENT]; /* Times that lj_totals_account has not counted. */
   uint32_t nspent;
   uint64_t counted;   /* Bytes that it has counted in size. */

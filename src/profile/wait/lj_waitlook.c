@@ -709,14 +709,13 @@ static uint64_t take_news(Event *ev)
   return now_ns;
 }
 
-/* May a part of the current wait go into the stream? Without records, the thread may have been ready for
-** some time. How long, the kernel tells later.
+/* May a part of the current wait go into the stream? The thread may have been ready for some time. How
+** long, the kernel tells when it has a processor again.
 */
 static int has_part(Event *ev, uint64_t now_ns)
 {
   const WaitLook *wl = waitlook_of(ev);
-  return wl->stack != STACK_NONE && now_ns - wl->told_ns >= PART_NS &&
-	 (wl->ring.map || sleeps_now(ev));
+  return wl->stack != STACK_NONE && now_ns - wl->told_ns >= PART_NS && sleeps_now(ev);
 }
 
 uint64_t lj_waitlook_look(Event *ev)
@@ -767,6 +766,23 @@ static void guess_ready(WaitLook *wl, uint64_t now_ns)
   relaxed_set(&wl->vague_ready_ns, ns);
 }
 
+/* What waits in the stream had more or less ready time than the kernel told. */
+static void note_owed(WaitLook *wl, uint64_t now_ns)
+{
+  uint64_t ns = (uint64_t)(wl->owed_ns < 0 ? -wl->owed_ns : wl->owed_ns);
+  int is_vague = wl->has_sched && ns > (now_ns - wl->since_ns) / VAGUE_PART;
+  relaxed_set(&wl->vague_ready_ns, is_vague ? ns : 0);
+}
+
+/* A sum without time is not in the stream. Lost waits whose time is known all the same take the least of it. */
+static void tell_lost(WaitLook *wl)
+{
+  WaitSum *from = wl->ready.ns > 1 ? &wl->ready : &wl->too_short;
+  if (wl->lost.n == 0 || wl->lost.ns != 0 || from->ns <= 1) return;
+  from->ns--;
+  wl->lost.ns = 1;
+}
+
 /* A wait that goes on, and has no stack yet, gets none: the caller may be the thread that runs the
 ** VM, and a signal handler may interrupt it.
 */
@@ -807,6 +823,7 @@ void lj_waitlook_sync(Event *ev)
     if (ready_ns) sum_add(wl, &wl->ready, ready_ns, 0);
     wl->owed_ns -= (int64_t)ready_ns;
   }
+  if (wl->ring.map && thread_ns(ev->tid) != 0) note_owed(wl, now_ns);
   if (wl->gone_ns) lose_end(ev);
   append_sums(ev, now_ns);
 }

@@ -68,13 +68,14 @@ typedef struct WaitLook {
   uint64_t gone_ns;  /* A look found that the thread had ended, without records; or 0. */
   uint64_t vague_ns; /* It may have ended so long before; 0: little of its life. */
   /* Time that the thread was ready after wake-ups, see ready_of_all. */
-  uint64_t sched_ns;       /* When sched was read. */
-  int64_t wakes;           /* Since then. */
-  int64_t preempted_ns;    /* Since then. */
-  int64_t owed_ns;         /* What no wait has been reduced by yet. Without records, too. */
-  WakeReady known;         /* Up to the last reading. */
-  uint64_t unread;         /* Wake-ups that the kernel has not told before the end. */
-  uint64_t vague_ready_ns; /* Ready time after these, about; 0: little of its life. */
+  uint64_t sched_ns;    /* When sched was read. */
+  int64_t wakes;        /* Since then. */
+  int64_t preempted_ns; /* Since then. */
+  int64_t owed_ns;      /* What no wait has been reduced by yet. Without records, too. */
+  WakeReady known;      /* Up to the last reading. */
+  uint64_t unread;      /* Wake-ups that the kernel has not told before the end. */
+  uint64_t
+    vague_ready_ns; /* Ready time after these, or beyond what was owed; 0: little of its life. */
   /* Without records, see take_runs. */
   WaitLeft left;       /* At the last look that found a switch. */
   int64_t ended_waits; /* Less those that have been counted. */

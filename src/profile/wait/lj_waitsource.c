@@ -86,10 +86,9 @@ static void limit_ends(const Event *ev, char *text)
     n = snprintf(text, EVENT_TEXT_MAX, "offcpu: the end of a thread is exact to %.0f ms%s",
 		 (double)end_ns / 1e6, ready_ns ? ". " : "");
   if (ready_ns && n < EVENT_TEXT_MAX)
-    snprintf(
-      text + n, (size_t)(EVENT_TEXT_MAX - n),
-      "offcpu: the time that a thread was runnable before its end is exact to %.0f ms",
-      (double)ready_ns / 1e6);
+    snprintf(text + n, (size_t)(EVENT_TEXT_MAX - n),
+	     "offcpu: the time that a thread was runnable is exact to %.0f ms",
+	     (double)ready_ns / 1e6);
 }
 
 static void wait_limit(const Event *ev, char *text)

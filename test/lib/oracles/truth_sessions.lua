@@ -119,12 +119,14 @@ function kinds.waits(log, path)
   end
   local off, z = log.real - log.cpu, {}
   local unit = WAIT_RESOLUTION * off
+  -- What the profile says that it cannot tell.
+  local vague = tonumber((p.meta.limit or ""):match("was runnable is exact to (%d+) ms") or 0) * 1e6
   -- Waits without a place, short ones above all, may belong to any line.
   for k, part in ipairs(log.parts) do
     local waited = part.off - part.ready
-    z[k] = outside(seen[k] or 0, waited - untold, waited) / unit
+    z[k] = outside(seen[k] or 0, waited - untold - vague, waited + vague) / unit
   end
-  z.ready = (ready - log.ready) / unit
+  z.ready = outside(ready, log.ready - vague, log.ready + vague) / unit
   z.sum = (sum - off) / unit
   return z
 end

@@ -47,7 +47,7 @@ local function sums_of(path)
       else one.waits = one.waits + n end
     end
   end
-  return sums, vague_of(p, "the end of a thread"), vague_of(p, "the time that a thread was runnable before its end")
+  return sums, vague_of(p, "the end of a thread"), vague_of(p, "the time that a thread was runnable")
 end
 
 -- Returns by how much the interval from low to high is outside of another one.
