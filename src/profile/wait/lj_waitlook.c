@@ -825,6 +825,7 @@ void lj_waitlook_sync(Event *ev)
   }
   if (wl->ring.map && thread_ns(ev->tid) != 0) note_owed(wl, now_ns);
   if (wl->gone_ns) lose_end(ev);
+  tell_lost(wl);
   append_sums(ev, now_ns);
 }
 
