@@ -117,6 +117,28 @@ do	-- The VM's state is unknown there. A wait with a C stack is outside of Lua.
   t.equal(table.concat(states, " "), "LFUNC UNKNOWN UNKNOWN CFUNC", "json: states")
 end
 
+-- -- Limits in the head ----------------------------------------------------
+
+do	-- Sentences on the event of the table, and on all; those on a rate that was reached are left out.
+  local function head(limit, event)
+    local b = B.new():context(7, 0):meta("clock", "cpu,offcpu"):meta("wall", "cpu,offcpu"):meta("limit", limit)
+    b:event(0, "ctimer", US, 10 * MS):event(1, "switch-records", NS, 0, { { G.SPF_FIELD_COUNT, "waits" } })
+    b:lfunc(1, 1, "@a.lua", "f"):stack(1, { F.lfunc(1, 1) }):stack(2, { F.lfunc(1, 1), F.work(G.SPF_WORK_WAIT, 233) })
+    b:sample(1, 0, 10, nil, 10000, 0):sample(2, 0, 1, nil, 50 * MS, 1, { 1 })
+    b:counters { { G.SPF_COUNTER_WALL_US, 150000 } }
+    return (render("top", { brief = true, event = event, title = "x.bin" }, b:finish()):gsub("\n          ", " "))
+  end
+  local SHARES = "ctimer ticks with the kernel, which gave the processor to others 40 times a second: shares may be off"
+  local LOOKS = "offcpu: a wait is exact to a look, 2.0 ms: locked memory is used up"
+  local ALL = "threads without samples: 3, because clone(2) created them"
+  local FEW = "ctimer takes 100 samples a second instead of 500: it keeps to the kernel's tick"
+  local limit = table.concat({ ALL, SHARES, FEW, LOOKS }, ". ")
+  for event, sentences in pairs { cpu = { ALL, SHARES }, offcpu = { ALL, LOOKS }, wall = { ALL, SHARES, LOOKS } } do
+    t.equal(head(limit, event):match("\nlimit +([^\n]*)\n"), table.concat(sentences, ". "), "limit: " .. event)
+  end
+  t.ok(not head(FEW, "cpu"):find("\nlimit", 1, true), "limit: the rate was reached")
+end
+
 -- -- Pictures --------------------------------------------------------------
 
 local svg = render("svg", {})

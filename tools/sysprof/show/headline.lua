@@ -16,7 +16,7 @@ local work = require("sysprof.names.work")
 
 local WIDTH, LABEL = 80, 10
 local UNPLACED_SHARE = 0.01	-- Of an event's weight: below, it is not worth a line.
-local FEW_PERCENT = 80	-- Of the rate asked: below, the limit is worth a line.
+local FEW_PERCENT = 80	-- Of the rate asked: below, why it is so is worth a line.
 
 local headline = {}
 
@@ -173,6 +173,33 @@ function headline.throttled(profile)
 	  "wall shows it as [runnable]"):format(text.plural(periods, "period"), ns / 1e9)
 end
 
+-- Adds names that a sentence may call an event of a list by.
+local function add_names(names, list, e)
+  names[e.name], names[e.of or e.name] = true, true
+  for _, name in ipairs(e.used) do names[name] = true end
+  for _, part in ipairs(e.parts or {}) do
+    for _, other in ipairs(list) do
+      if other.name == part then add_names(names, list, other) end
+    end
+  end
+end
+
+-- Returns the sentences of the profile's limit that bear on an event, or on all if that is nil; nil without one. A
+-- sentence begins with the name of its event, or bears on each. Those on a lower rate matter only to slow events.
+local function limit_text(profile, event, is_slow)
+  local list, all, shown, parts = events.list(profile), {}, {}, {}
+  for _, e in ipairs(list) do add_names(all, list, e) end
+  if event then add_names(shown, list, event) end
+  for sentence in text.parts(text.clean(profile.meta.limit or ""):gsub("%. ", "\n"), "\n") do
+    local name = sentence:match("^[^%s:]*:?[^%s:]*"):gsub(":$", "")
+    local bears = not event or shown[name] or not all[name]
+    if sentence ~= "" and bears and (is_slow or not sentence:find(" samples a second", 1, true)) then
+      parts[#parts + 1] = sentence
+    end
+  end
+  return #parts > 0 and table.concat(parts, ". ") or nil
+end
+
 -- Append lines { label, line } on the times of a profile, and on what it lacks.
 
 local function add_times(list, profile, name, label, is_of_waits)
@@ -232,7 +259,7 @@ function headline.lines(profile, name, event)
     end
   end
   if not only then wrap(list, "profiler", cost_text(profile)) end
-  if slow and profile.meta.limit then wrap(list, "limit", text.clean(profile.meta.limit)) end
+  wrap(list, "limit", limit_text(profile, event, slow) or "")
   add_problems(list, profile, only)
   return list
 end
