@@ -195,6 +195,30 @@ for _, c in ipairs {
   t.equal(range_of(c[1], c[2], "offcpu"), lines_of(unpack(c[3])), ("from %s to %s"):format(c[1], c[2]))
 end
 t.equal(range_of(0.2, 0.31, "offcpu", "waits"), RANGED_WAIT .. " 1\n", "a wait counts in each part that it lies in")
+t.equal(range_of(1.2, 1.4, "offcpu", "waits"), RANGED_LATE .. " 1\n", "a wait of several samples counts once")
+t.equal(range_of(1.3, 1.4, "offcpu", "waits"), RANGED_LATE .. " 1\n", "its later part counts where its first one is not")
+t.equal(range_of(1.45, 1.6, "offcpu", "waits"), lines_of(RANGED_LATE, 1, "[short waits]", 90), "the same beside a sum")
+t.equal(range_of(1.3, 1.4, "coroutine-wait", "waits"), "f (a.lua:1) 1\n", "a coroutine's wait counts in each part")
+do	-- The report says which part it has, and why its sums may differ from the length.
+  local function head(from, to, event, format, brief)
+    local p = assert(reader.parse_string(ranged, { from = from and from * 1e6, to = to and to * 1e6 }))
+    local out = {}
+    require("sysprof.formats." .. format).render(assert(view.new(p, { event = event, brief = brief, title = "x.bin" })),
+						 function(s) out[#out + 1] = s end)
+    return (table.concat(out):gsub("\n          ", " "))
+  end
+  local LATE = "\npart      [short waits] stands up to a second late, so the real time may differ from the part's length\n"
+  t.contains(head(1.2, 1.6, "wall", "top", true), "profile   x.bin: from 1.2 to 1.6 s\n", "the head has the part")
+  t.contains(head(1.2, 1.6, "wall", "top", true), LATE, "the head: sums")
+  t.ok(not head(1.2, 1.4, "wall", "top", true):find("\npart", 1, true), "the head: no sums")
+  t.ok(not head(1.2, 1.6, "cpu", "top", true):find("\npart", 1, true), "the head: CPU time has no sums")
+  t.contains(head(1.4, nil, "wall", "top"), "\npart                 from 1.4 s on; what was lost, ", "the whole report")
+  t.contains(head(nil, 1.4, "wall", "flamegraph"), "<tr><th>part</th><td>up to 1.4 s; what was lost, ", "the page")
+  t.contains(head(nil, 1.4, "wall", "flamegraph"), "<td>4, 0.000 s of CPU time, 1 thread</td>", "the page has amounts of the part")
+end
+t.with_file(ranged, function(path)
+  t.contains(select(2, t.parse("--format=flamegraph --from=1 --to=1.25 " .. path)), ", wall, from 1 to 1.25 s</title>", "the page's title")
+end)
 t.equal(range_of(1.5, 1.51, "cpu", "event"), "f (a.lua:1) 20000\n", "CPU time counts where it stands")
 t.equal(range_of(1.3, 1.4, "coroutine-wait"), ("f (a.lua:1) %.0f\n"):format(100 * MS), "a coroutine's wait")
 t.equal(range_of(1.5, 1.51, "coroutine-wait"),

@@ -159,7 +159,7 @@ local function write_head(view, list, write)
   end
   put_all(headline.short(base, view.options.base_title or "", "base"))
   put_all(headline.short(profile, view.options.title or "", "profile"))
-  both("real time", headline.real_time(base), headline.real_time(profile))
+  if profile.whole then both("real time", headline.real_time(base), headline.real_time(profile)) end
   both("CPU time", selfreport.cpu_time(base), selfreport.cpu_time(profile))
   local name, base_name = text.clean(view.event.name), text.clean(view.base.event.name)
   put("event", name == base_name and name or ("%s before, %s after"):format(base_name, name))

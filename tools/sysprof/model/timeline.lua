@@ -106,8 +106,8 @@ function methods:in_order()
   end
 end
 
--- Returns a function that returns the time and the weight that a sample has in [from, to), nil if none. A wait
--- counts for its part in there, another sample where it stands.
+-- Returns a function that returns the time and the weight that a sample has in [from, to), nil if none; and whether it
+-- is of a wait that the beginning may cut. A wait counts for its part in there, another sample where it stands.
 local function clipper(profile, from, to)
   local function ns(us) return math.floor(us * 1000 + 0.5) end
   local from_ns, to_ns = from > 0 and ns(from) or -math.huge, ns(to)
@@ -116,25 +116,31 @@ local function clipper(profile, from, to)
       local end_ns = now * 1000
       local first, last = math.max(end_ns - weight, from_ns), math.min(end_ns, to_ns)
       if first >= last then return nil end
-      return last < end_ns and last / 1000 or now, last - first
+      return last < end_ns and last / 1000 or now, last - first, first == from_ns
     elseif now >= from and now < to then
       return now, weight
     end
   end
 end
 
--- Makes a profile count a part of the time only, by its options.
+-- Makes a profile count a part of the time only, by its options. A wait counts once in each part that it lies in: a
+-- long one has several samples, and only the first counts it.
 local function attach_range(profile, options)
   if not (options.from or options.to) then return end
   local add = profile.add
   local from, to = options.from or 0, options.to or math.huge
   local clip = clipper(profile, from, to)
+  local add_second, is_cut = profile.add_second, false
   profile.whole, profile.from, profile.to = false, from, to
   profile.add = function(now, weight, state, lua, host, event)
-    local its_end, its_weight = clip(now, weight, lua, event)
+    local its_end, its_weight
+    its_end, its_weight, is_cut = clip(now, weight, lua, event)
     if its_end ~= now then profile.last_passed = now end
     if not its_end then return true end
     return add(its_end, its_weight, state, lua, host, event)
+  end
+  profile.add_second = function(self, slot, value)
+    return add_second(self, slot, is_cut and math.max(value, 1) or value)
   end
 end
 

@@ -10,7 +10,9 @@ local events = require("sysprof.model.events")
 local leafwork = require("sysprof.model.leafwork")
 local metanumber = require("sysprof.model.metanumber")
 local selfreport = require("sysprof.show.selfreport")
+local sort = require("sysprof.base.sort")
 local text = require("sysprof.base.text")
+local threadstates = require("sysprof.model.threadstates")
 local units = require("sysprof.model.units")
 local work = require("sysprof.names.work")
 
@@ -46,7 +48,9 @@ function headline.times(profile, is_of_waits)
   local parts, real, cpu = {}, headline.real_time(profile), not is_of_waits and selfreport.cpu_time(profile)
   local processes = headline.processes(profile)
   local of = processes > 1 and (" of %d processes"):format(processes) or ""
-  if real then parts[1] = ("%.3f s%s"):format(real, of) end
+  local part = selfreport.part_text(profile)
+  if part then parts[1] = part end
+  if real then parts[1] = (part and part .. " of " or "") .. ("%.3f s%s"):format(real, of) end
   if cpu then parts[#parts + 1] = ("%.3f s of CPU time"):format(cpu) end
   local n = selfreport.threads(profile)
   if n > 1 then parts[#parts + 1] = ("%d threads"):format(n) end
@@ -173,6 +177,21 @@ function headline.throttled(profile)
 	  "wall shows it as [runnable]"):format(text.plural(periods, "period"), ns / 1e9)
 end
 
+-- Returns a sentence if a part of the time may have real time of an event from before, or lack some; or nil.
+local function late_text(profile, e)
+  if profile.whole or not e or e.is_of_things then return nil end
+  local slots, names, found = profile.slots, {}, {}
+  for i = 1, slots:count() do
+    local is_late = e.members[slots:event(i)] and units.of(slots:event(i).unit).by_others and
+		    threadstates.is_sum(profile, i)
+    local name = is_late and work.name(leafwork.of(profile, i))
+    if name and not found[name] then found[name], names[#names + 1] = true, name end
+  end
+  sort(names)
+  return #names > 0 and ("%s %s up to a second late, so the real time may differ from the part's length")
+			:format(table.concat(names, ", "), #names == 1 and "stands" or "stand") or nil
+end
+
 -- Adds names that a sentence may call an event of a list by.
 local function add_names(names, list, e)
   names[e.name], names[e.of or e.name] = true, true
@@ -259,6 +278,7 @@ function headline.lines(profile, name, event)
     end
   end
   if not only then wrap(list, "profiler", cost_text(profile)) end
+  wrap(list, "part", late_text(profile, event) or "")
   wrap(list, "limit", limit_text(profile, event, slow) or "")
   add_problems(list, profile, only)
   return list

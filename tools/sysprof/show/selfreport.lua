@@ -60,6 +60,14 @@ function selfreport.start_time(profile)
   return first
 end
 
+-- Returns the part of the time that a profile has, as a text; nil if it has all.
+function selfreport.part_text(profile)
+  local from, to = profile.from / 1e6, profile.to / 1e6
+  if profile.whole then return nil end
+  if to == math.huge then return ("from %.6g s on"):format(from) end
+  return from > 0 and ("from %.6g to %.6g s"):format(from, to) or ("up to %.6g s"):format(to)
+end
+
 -- Joins a total and its parts: "5 (3 this, 2 that)".
 local function total_of(total, parts)
   if #parts == 0 then return number(total) end
@@ -312,10 +320,11 @@ function selfreport.samples(e)
   return unit.varies and ("%.0f (%s)"):format(e.samples, unit.total(e.weight)) or number(e.samples)
 end
 
--- Returns the CPU time of a profile in seconds, also of what has no sample; nil if it is not known.
+-- Returns the CPU time of a profile in seconds, also of what has no sample; nil if it is not known. Of a part of the
+-- time, that of its samples.
 function selfreport.cpu_time(profile)
   for _, e in ipairs(events.list(profile)) do
-    if units.of(e.unit).is_cpu and not e.parts then return (e.total or e.weight) / 1e6 end
+    if units.of(e.unit).is_cpu and not e.parts then return (profile.whole and e.total or e.weight) / 1e6 end
   end
 end
 
@@ -352,6 +361,8 @@ function selfreport.lines(profile)
   local list = {
     { "samples", selfreport.totals(profile, true) .. ", " .. text.plural(selfreport.threads(profile), "thread") },
   }
+  local part = selfreport.part_text(profile)
+  if part then list[2] = { "part", part .. "; what was lost, and what the profiler took, is of all the time" } end
   for _, e in ipairs(all_events) do
     if e.of and not events.never_began(e) then
       memory.add_left(list, e, profile.whole)

@@ -193,7 +193,8 @@ local function show(say, paths, opt)
   local earlier = earlier_text(paths)
   if earlier then say(earlier) end
   if base then shown_view:compare_with(base) end
-  opt.title = opt.title or shown_view:default_title(shown)
+  local part = opt.format and opt.format ~= "top" and selfreport.part_text(shown_view.profile)	-- The table tells it.
+  opt.title = opt.title or shown_view:default_title(shown) .. (part and ", " .. part or "")
   opt.base_title = opt.diff and name_of(opt.diff)
   local produce, ok
   produce, err = renderer(shown_view, opt)
