@@ -110,6 +110,7 @@ local FIRST = G.SPF_COUNTER_EVENT
 local function sized(counters, ...)
   local x = B.new():context(7, 0):meta("clock", "alloc"):meta("pid", "7")
     :event(0, "alloc", G.SPF_UNIT_BYTES, counters.period or 1000, SIZED)
+  if counters.start then x:meta("start_time", counters.start) end
   for i, size in ipairs { ... } do x:sample(0, 0, 1, nil, nil, 0, { size, i, i, 1 }) end
   return read(x:counters(counters):finish())
 end
@@ -193,8 +194,8 @@ t.equal(json.decode(render(p, "json")).events[2].at_most, 192000, "no samples: t
 t.contains(render(p, "top"), "no samples: up to 187.5 KiB" .. SURE, "no samples: the longest period, report")
 
 -- A comparison tells how sure each side is, and what the VMs hold. Without samples it tells no change.
-local function compared(before, after, format)
-  local options = { event = "live", weight = "event", brief = true, by = "lua" }
+local function compared(before, after, format, event)
+  local options = { event = event or "live", weight = "event", brief = true, by = "lua" }
   local v, out = view.new(after, options), {}
   v:compare_with(view.new(before, options))
   require("sysprof.formats." .. (format or "top")).render(v, function(s) out[#out + 1] = s end)
@@ -207,7 +208,17 @@ local shown = compared(some, none)
 t.contains(shown, "\nsampled   1.2 KiB before, no samples after\n", "no samples after")
 t.contains(shown, "\nbefore    " .. error_text .. "\n", "error before")
 t.contains(shown, "\nafter     " .. NO_SAMPLES:format("2.9 KiB" .. SURE .. " of 1.9 MiB that the VM holds") .. "\n", "most after")
-t.contains(shown, "\nheld      976.6 KiB before, 1.9 MiB after: 100.0% more\n", "what the VMs hold")
+t.contains(shown, "event     live\nheld      976.6 KiB before, 1.9 MiB after: 100.0% more\n", "what the VMs hold, first")
+local REST = "; each profile tracks its own blocks alone, so only 'held' tells growth\n"
+t.contains(shown, "\nthe rest  975.3 KiB before, 1.9 MiB after: from before the starts" .. REST, "what nobody tracked")
+t.contains(compared(some, none, nil, "alloc"), "\nheld      976.6 KiB before, 1.9 MiB after: 100.0% more\nthe rest  ",
+	   "what the VMs hold, beside allocations")
+local function dumped(start)
+  return sized({ { HELD, 1e6 }, start = start }, 500)
+end
+t.contains(compared(dumped("1000"), dumped("1001")), "\nthe rest  ", "two profiles of a program")
+t.ok(not compared(dumped("1000"), dumped("1000")):find("\nthe rest"), "two dumps of a profile")
+t.ok(not compared(sized({ { HELD, 1300 } }, 500), sized({ { HELD, 1400 } }, 500)):find("\nthe rest"), "no rest beyond chance")
 t.contains(compared(none, some), "\nsampled   no samples before, 1.2 KiB after\n", "no samples before")
 t.contains(compared(none, none), "\nsampled   no samples before, no samples after\n", "no samples at all")
 t.contains(compared(some, some), "\nsampled   1.2 KiB before, 1.2 KiB after: the same\n", "samples of both")

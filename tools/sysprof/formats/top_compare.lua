@@ -5,7 +5,9 @@
 -- write_shares() shows shares and their changes in points; or amounts, of what is left of things.
 ----------------------------------------------------------------------------
 
+local events = require("sysprof.model.events")
 local headline = require("sysprof.show.headline")
+local memory = require("sysprof.show.memory")
 local rows = require("sysprof.formats.rows")
 local selfreport = require("sysprof.show.selfreport")
 local sort = require("sysprof.base.sort")
@@ -101,11 +103,32 @@ local function sampled_text(view, list)
   return ("%s before, %s after"):format(known(list.base_sum), known(list.sum))
 end
 
--- Returns the change of what the VMs hold, which is exact; nil if it is not known.
-local function held_text(view)
-  local before, after = view.base.event.total, view.event.total
-  if not (before and after and view.base.profile.whole and view.profile.whole) then return nil end
-  return change_text(before, after, units.of(view.event.unit).total)
+-- Returns the event that has what is left of another one's things, itself if it is such an event; or nil.
+local function left_of(v)
+  if v.event.of then return v.event end
+  for _, e in ipairs(events.list(v.profile)) do
+    if e.of == v.event.name then return e end
+  end
+end
+
+-- Whether two profiles are dumps of one, which tracks the same blocks.
+local function have_one_start(a, b)
+  local start = selfreport.start_time(a)
+  return start ~= nil and start == selfreport.start_time(b) and a.meta.pid == b.meta.pid
+end
+
+-- Returns the change of what the VMs hold, which is exact, and how much of that the profiles did not track; both nil if
+-- they are not known.
+local function held_texts(view)
+  local before, after, value = left_of(view.base), left_of(view), units.of(view.event.unit).total
+  if not (before and after and before.total and after.total and view.base.profile.whole and view.profile.whole) then
+    return nil
+  end
+  local are_dumps = have_one_start(view.base.profile, view.profile)
+  local old, new = not are_dumps and memory.rest(before), not are_dumps and memory.rest(after)
+  return change_text(before.total, after.total, value), (old or new) and
+	 ("%s before, %s after: from before the starts; each profile tracks its own blocks alone, so only 'held' tells " ..
+	  "growth"):format(value(old or 0), value(new or 0))
 end
 
 -- Names the largest rows that only one profile has.
@@ -163,11 +186,17 @@ local function write_head(view, list, write)
   both("CPU time", selfreport.cpu_time(base), selfreport.cpu_time(profile))
   local name, base_name = text.clean(view.event.name), text.clean(view.base.event.name)
   put("event", name == base_name and name or ("%s before, %s after"):format(base_name, name))
+  local held, rest = held_texts(view)
+  put("held", held)
+  if rest then
+    local lines = {}
+    headline.wrap(lines, "the rest", rest)
+    put_all(lines)
+  end
   put("sampled", sampled_text(view, list))
   if view.event.of then
     put_all(headline.event(base, view.base.event, "before"))
     put_all(headline.event(profile, view.event, "after"))
-    put("held", held_text(view))
   end
   put("matched", matched_text(view))
   put("gone", only_text(view, list, "base_total", "total"))

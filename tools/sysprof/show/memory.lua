@@ -8,6 +8,8 @@ local events = require("sysprof.model.events")
 local text = require("sysprof.base.text")
 local units = require("sysprof.model.units")
 
+local CHANCE = 2	-- Standard errors that are no fact.
+
 local memory = {}
 
 -- Returns the most that can be left without a sample, and how sure that is as a text; nil if that is not known. The VM
@@ -51,6 +53,13 @@ local function rest_text(e, held)
   if err then return ("%s, standard error %s"):format(s, unit.total(err)) end
   if e.lacks then return s .. ", error unknown" end
   return most and ("%s to %s%s"):format(unit.total(held - most), s, how) or s
+end
+
+-- Returns what the VM holds from before the start; nil if that is not known, or not more than chance.
+function memory.rest(e)
+  local err, most = events.left_error(e)
+  local rest = e.total and e.total - e.weight or 0
+  return rest > (err and CHANCE * err or most or 0) and rest or nil
 end
 
 -- Appends lines of what is left, and of the rest of what the VM holds.
