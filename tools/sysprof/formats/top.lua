@@ -62,8 +62,11 @@ local function render_waits(view, write)
   local list, sum = top_waits.rows(view)
   write_head(view, sum, write)
   local shown = rows.shown(view, list)
-  top_waits.write(view, list, sum, shown, write)
-  rows.write_rest(view, shown, list, write)
+  if not (view.options.brief and view:nothing_blocks()) then
+    top_waits.write(view, list, sum, shown, write)
+    rows.write_rest(view, shown, list, write)
+  end
+  top_waits.write_foot(view, sum, write)
 end
 
 local function render_comparison(view, write)

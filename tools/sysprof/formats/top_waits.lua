@@ -119,8 +119,12 @@ function top_waits.lower_threshold(view)
   end
 end
 
--- Returns one sentence about all waits of a view. sums: { time, number } by kind.
-local function kinds_text(sums, unit, loop_names)
+-- Time without a processor that is no known wait: its state and its name.
+local REST = { { threadstates.RUNNABLE, work.name(G.SPF_WORK_READY) }, { threadstates.LOST, "lost" } }
+
+-- Returns one sentence about all time of a view without a processor. sums: { time, number } by kind of waits; states:
+-- time by state.
+local function kinds_text(sums, states, unit, loop_names)
   local parts = {}
   for _, kind in ipairs(loops.KINDS) do
     local s = sums[kind]
@@ -131,6 +135,9 @@ local function kinds_text(sums, unit, loop_names)
     elseif kind == loops.BLOCKING or s[1] > 0 then
       parts[#parts + 1] = amount
     end
+  end
+  for _, rest in ipairs(REST) do
+    if states[rest[1]] > 0 then parts[#parts + 1] = ("%s %s"):format(rest[2], unit.total(states[rest[1]])) end
   end
   return table.concat(parts, "; ")
 end
@@ -146,7 +153,7 @@ function top_waits.lines(view, brief)
     sum[1], sum[2] = sum[1] + slots:weight(slot) * factor, sum[2] + slots:second(slot)
   end
   if brief then
-    headline.wrap(list, "waits", kinds_text(sums, unit, view.loops))
+    headline.wrap(list, "waits", kinds_text(sums, threadstates.sums(view.profile, view.event), unit, view.loops))
     return list
   end
   for i, kind in ipairs(loops.KINDS) do
@@ -158,6 +165,18 @@ function top_waits.lines(view, brief)
     list[i] = { "waits: " .. kind, s }
   end
   return list
+end
+
+-- Writes what is instead of rows or below them: nothing blocks, or what computes blocks a loop for longer.
+function top_waits.write_foot(view, sum, write)
+  if not (view.options.blocking and view.options.brief and view.weight == "weight") then return end
+  if view:nothing_blocks() then write("nothing blocks\n") end
+  local event, time = view:time_in_callbacks()
+  local unit = event and units.of(event.unit)
+  if event and time * unit.ns > sum * units.of(view.event.unit).ns then
+    write(("%s%s on CPU in callbacks: report -e %s shows them\n"):format(view.shown > 0 and "\n" or "",
+	  unit.total(time), text.clean(event.name)))
+  end
 end
 
 -- Writes the head of the table, and so many rows.

@@ -373,6 +373,13 @@ function events.of_waits(profile)
   end
 end
 
+-- Returns the first event that measures CPU time, or nil.
+function events.of_cpu(profile)
+  for _, e in ipairs(events.list(profile)) do
+    if units.of(e.unit).is_cpu and not e.parts then return e end
+  end
+end
+
 -- Returns the name of the first event of what is left of things, or nil.
 function events.of_left(profile)
   for _, e in ipairs(events.list(profile)) do

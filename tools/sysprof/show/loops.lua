@@ -239,6 +239,22 @@ function loops.kinds(view, patterns)
   return kinds, names, f.matched
 end
 
+-- Returns the sum of the values of a view in which a loop has called back a Lua function. patterns: as above.
+function loops.in_callbacks(view, patterns)
+  local f, sum = new_finder(view, patterns), 0
+  view:each_joined(function(parts, n, value)
+    local in_loop = false
+    for i = 1, n do
+      if in_loop and IS_LUA[kind_of(f, parts[i])] then
+	sum = sum + value
+	return
+      end
+      in_loop = in_loop or is_loop(f, parts[i]) or false
+    end
+  end)
+  return sum
+end
+
 -- Returns a sentence on each pattern: which functions it matches.
 function loops.match_texts(matched)
   local list = {}

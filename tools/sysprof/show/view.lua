@@ -67,11 +67,16 @@ local function has_ages(profile, event)
   return false
 end
 
+-- Returns a view of an event, with whole stacks.
+local function whole_view(self, event)
+  local opt = self.options
+  return view.new(self.profile, { event = event.name, weight = "event", symbols = opt.symbols,
+				  no_demangle = opt.no_demangle })
+end
+
 -- Tells the kinds of the waits by whole stacks, whatever a view leaves out of them.
 local function find_loops(self)
-  local opt = self.options
-  local whole = view.new(self.profile,
-			 { event = self.event.name, symbols = opt.symbols, no_demangle = opt.no_demangle })
+  local opt, whole = self.options, whole_view(self, self.event)
   if not opt.lines then whole.symbols = self.symbols end
   self.kinds, self.loops, self.matched = loops.kinds(whole, opt.loops)
   self.left_out = whole.left_out
@@ -153,6 +158,19 @@ function methods:is_off(slot)
   return threadstates.of(self.profile, slot) ~= threadstates.ON
 end
 
+-- Returns the event that measures CPU time, and how much of it loops have spent in what they called back; nil if that
+-- is nothing, or not all of a profile is shown.
+function methods:time_in_callbacks()
+  local event = not self.filter and events.of_cpu(self.profile)
+  local sum = event and loops.in_callbacks(whole_view(self, event), self.options.loops) or 0
+  if sum > 0 then return event, sum end
+end
+
+-- Whether a view of blocking waits has none, by no other reason.
+function methods:nothing_blocks()
+  return self.kinds ~= nil and not self.filter and self.event.samples > 0 and self.shown == 0
+end
+
 -- Returns a view of the same profile, in which some options are other ones.
 function methods:with(others)
   local options = {}
@@ -226,6 +244,7 @@ end
 
 -- A view under filters has shown nothing: describes that in one sentence, with what the profile has instead.
 function methods:nothing_text()
+  if self:nothing_blocks() then return "nothing blocks" end
   local missing = choices.missing(self)
   return "no sample passes the filters" .. (missing and ": " .. missing or "")
 end

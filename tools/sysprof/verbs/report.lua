@@ -205,7 +205,8 @@ local function show(say, paths, opt)
   end
   local format = opt.format or "annotate"
   local function is_empty(v)
-    return v.shown == 0 and (v.filter or v.kinds or opt.from or opt.to)
+    local is_told = opt.format == "top" and opt.brief and v:nothing_blocks()
+    return v.shown == 0 and not is_told and (v.filter or v.kinds or opt.from or opt.to)
   end
   for _, sentence in ipairs(loops.match_texts(shown_view.matched or {})) do say(shown, ": ", sentence) end
   warn(say, shown, shown_view, format, is_empty(shown_view))
