@@ -367,6 +367,20 @@ limits.COLUMN_VALUES = 100
 found, step_us = check_ranges(long .. long_stream(), {}, "few values")
 t.ok(found >= 3 and step_us > 20000, "longer columns in the page: " .. step_us)
 limits.COLUMN_VALUES = values
+-- Many long waits in few bytes: columns get longer before they take much time. Ranges keep their sums.
+do
+  local spans = B.new():context(7, 0):meta("clock", "cpu,offcpu"):meta("wall", "cpu,offcpu"):meta("pid", "7")
+  spans:event(0, "ctimer", G.SPF_UNIT_US, 10000000):event(1, "switch-records", G.SPF_UNIT_NS, 0):lfunc(1, 1, "@x", "f")
+  for id = 1, 2 do spans:stack(id, { F.cbound, F.lfunc(1, id), F.work(G.SPF_WORK_WAIT, id) }) end
+  spans:context(7, 1022 * 20000)
+  for i = 1, 4000 do spans:sample(1 + i % 2, 0, 1, nil, 20400000 * 1000, 1) end
+  local bytes = spans:finish()
+  local its = part_of(bytes, nil, nil, {}, true).profile.columns
+  t.ok(its.span < 1024 and its.step_us > 20000, ("waits of many columns: %d of %d us"):format(its.span, its.step_us))
+  t.ok(its.n < 4000 * 1024 * 3 / 4, "waits of many columns: cells " .. its.n)
+  check_ranges(bytes, {}, "waits of many columns")
+end
+
 -- Without room for one column the page has none.
 limits.CELLS = 2
 t.equal(render(part_of(stream, nil, nil, {}, true), "flamegraph"):find('"columns"', 1, true), nil, "no room for columns")

@@ -17,7 +17,8 @@ local cells = array.kind("struct { double weight; int32_t slot, column; }")
 local COLUMN_US = 20000	-- Length of a column at first.
 local COLUMNS = 2^20	-- More are made longer.
 local FIRST = 1024	-- Cells that there is room for at first.
-local SPAN = 1024	-- A wait lies in at most so many columns.
+local SPAN = 1024	-- A wait lies in at most so many columns; in half as many each time that waits have made
+local SPAN_CELLS = 2^20	-- so many more cells. So a few bytes of a stream take little time.
 
 local columns = {}
 local methods = {}
@@ -91,7 +92,8 @@ end
 local function add_span(self, slot, now, ns)
   local end_ns = now * 1000
   local begin_ns = math.max(end_ns - ns, 0)
-  while end_ns - begin_ns > (SPAN - 1) * self.step_us * 1000 do widen(self) end
+  if self.spanned >= SPAN_CELLS and self.span > 2 then self.spanned, self.span = 0, self.span / 2 end
+  while end_ns - begin_ns > (self.span - 1) * self.step_us * 1000 do widen(self) end
   local step_ns = self.step_us * 1000
   local first, last = math.floor(begin_ns / step_ns), math.ceil(end_ns / step_ns) - 1
   for column = last, first + 1, -1 do
@@ -100,6 +102,7 @@ local function add_span(self, slot, now, ns)
     ns = ns - part
   end
   add(self, slot, first * step_ns / 1000, ns)
+  self.spanned = self.spanned + last - first
 end
 
 -- Adds the cells of another profile, which loses them. slot_of: a slot here by one there, 0 if it is left out.
@@ -124,6 +127,7 @@ function columns.attach(profile, options)
   if not options.activity then return end
   local add_slot, is_part = profile.add, {}
   local own = setmetatable({ step_us = COLUMN_US, list = nil, n = 0, cap = 0, last = 0, is_full = false,
+			     span = SPAN, spanned = 0,	-- See SPAN.
 			     most = profile.room.is_live and limits.LIVE_CELLS or limits.CELLS }, mt)
   profile.columns = own
   profile.add = function(now, weight, state, lua, host, event)
