@@ -152,6 +152,13 @@ for cycles, n in pairs { [1] = 4, [2] = 4, [4] = 3, [8] = 0 } do
 	    "the oldest: 4-7 cycles", "nothing is as old")
   end
 end
+-- The head tells what all blocks are, and how often the collector has run.
+for weight, shown in pairs { event = "15.9 KiB of 37.2 KiB live, 3 samples", objects = "517 of 518 live objects",
+			    samples = "3 of 4 live samples" } do
+  local parts = {}
+  require("sysprof.formats.top").render(assert(older(p, 4, { weight = weight })), function(s) parts[#parts + 1] = s end)
+  t.contains(table.concat(parts), shown .. "; the collector ran 7 cycles\n", "older by " .. weight)
+end
 t.equal(select(2, older(p, 4, { event = "alloc" })),
 	"the event 'alloc' has no ages; choose an event with ages, such as live", "ages of another event")
 t.equal(select(2, older(read(stream():finish()), 4, { event = "object" })),

@@ -5,7 +5,9 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
+local events = require("sysprof.model.events")
 local headline = require("sysprof.show.headline")
+local memory = require("sysprof.show.memory")
 local rows = require("sysprof.formats.rows")
 local selfreport = require("sysprof.show.selfreport")
 local text = require("sysprof.base.text")
@@ -35,6 +37,19 @@ local function compiled_text(row)
   return row.entry.kind == "lua" and percent(row.compiled, row.total) or ""
 end
 
+-- Returns what is shown of what is left, after how many cycles of the collector: few leave little that is old.
+local function older_text(view, sum)
+  local e, amount, rest = view.event, units.of(view.event.unit).total, ", " .. text.plural(view.shown, "sample")
+  local all = e.weight
+  if view.weight ~= "weight" then
+    amount = function(n) return ("%.0f"):format(n) end
+    all = view.weight == "second" and e.second_weight or e.samples
+    rest = view.weight == "second" and " " .. text.clean(view.what) or " samples"
+  end
+  return ("%s of %s %s%s; the collector ran %s"):format(amount(sum), amount(all), text.clean(e.name), rest,
+    text.plural(memory.cycles(events.list(view.profile)), "cycle"))
+end
+
 -- Writes the head; sum is what the table shows.
 local function write_head(view, sum, write)
   local brief = view.options.brief
@@ -53,7 +68,7 @@ local function write_head(view, sum, write)
     local value = view.unit == units.SAMPLES and "" or
 		  (view.weight == "second" and view:amount_text(sum) or
 		   view:value_text(sum) .. (view.unit.symbol and " " .. view.unit.symbol or "")) .. ", "
-    put("shown", event .. value .. text.plural(view.shown, "sample"))
+    put("shown", view.options.older and older_text(view, sum) or event .. value .. text.plural(view.shown, "sample"))
   end
   write("\n")
 end

@@ -102,14 +102,20 @@ function memory.add_places(list, profile, all_events)
   add("others", rest_of(units.of(G.SPF_UNIT_BYTES), resident - own - code) .. ": malloc of C code, libraries, stacks")
 end
 
--- Returns when the collector has run, as a text; nil if that is not known.
-function memory.collector_text(list)
-  local has_held, cycles, us = false, 0, nil
+-- Returns how often the collector has run, and the microseconds from the last time to the end; nil if that is not known.
+function memory.cycles(list)
+  local cycles, us = 0, nil
   for _, e in ipairs(list) do
-    has_held = has_held or e.of and e.total
     local n = e.counters[G.SPF_EVENT_CYCLES] or 0
     if n > cycles then cycles, us = n, e.counters[G.SPF_EVENT_CYCLE_US] end
   end
+  return cycles, us
+end
+
+-- Returns when the collector has run, as a text; nil if that is not known.
+function memory.collector_text(list)
+  local has_held, cycles, us = false, memory.cycles(list)
+  for _, e in ipairs(list) do has_held = has_held or e.of and e.total end
   if not has_held then return nil end
   if cycles == 0 then return "no cycle has ended" end
   local s = text.plural(cycles, "cycle")
