@@ -108,6 +108,10 @@ do	-- The VM's state is unknown there. A wait with a C stack is outside of Lua.
   end
   t.contains(render("top", { by = "lua", event = "wall" }, unseen), "\n[no Lua function] is C code outside of Lua: ", "a sentence")
   t.ok(not render("top", { event = "wall" }, unseen):find("no Lua function", 1, true), "no row, no sentence")
+  local broken = B.new():context(7, 0):stack(1, { F.broken(G.SPF_BROKEN_CHAIN) }):stack(2, { F.host(1) }):sample(1, 0, 1):sample(0, 2, 1)
+  local vague = render("top", { by = "lua" }, broken:finish())
+  t.contains(vague, "  [no Lua function]\n", "broken stacks: a row")
+  t.ok(not vague:find("is C code", 1, true), "broken stacks: no sentence")
   t.equal(rows("vmstate", { states = { C } }), "2.000 CFUNC", "what is in C")
   t.equal(rows("vmstate", { states = { require("sysprof.show.filters").state("unknown") } }),
 	  "4.000 [runnable], 3.000 [stack unknown: seen too late]", "what is unknown")

@@ -101,6 +101,7 @@ local function count_frames(view, by)
       local is_told = view.profile.slots:state(slot) == slots.UNKNOWN or innermost.text == PROFILER
       leaf = row_of(list, is_told and innermost or NO_LUA)
       leaf.total = leaf.total + v
+      for i = 1, is_told and 0 or n do leaf.is_vague = leaf.is_vague or join.is_of_lua(parts[i]) end
     end
     leaf.self = leaf.self + v
   end)
@@ -131,7 +132,8 @@ local function count_slots(view, text_of)
 end
 
 -- Returns the list of rows { entry=, self=, total=, compiled= }, not in order, and the sum. compiled is the part of
--- total where it was compiled code. The list has_others if a row has self of other parts.
+-- total where it was compiled code. The list has_others if a row has self of other parts. The row of stacks without a
+-- Lua function is_vague if Lua frames may be missing there.
 function rows.count(view)
   local by = view.options.by or view.options.lines and "line" or "function"
   if slot_text[by] then return count_slots(view, slot_text[by]) end

@@ -132,7 +132,7 @@ function top.render(view, write)
   local is_lua = view.options.by == "lua"
   if is_lua and list.has_others and not view.event.is_of_things then write(ABOUT_LUA) end
   for i = 1, is_lua and shown or 0 do
-    if list[i].entry == rows.NO_LUA then write(ABOUT_NO_LUA) end
+    if list[i].entry == rows.NO_LUA and not list[i].is_vague then write(ABOUT_NO_LUA) end
   end
   local hint = view.options.brief and short_hint(view, list, sum)
   if hint then write(hint) end

@@ -102,7 +102,8 @@ function memory.add_places(list, profile, all_events)
   add("others", rest_of(units.of(G.SPF_UNIT_BYTES), resident - own - code) .. ": malloc of C code, libraries, stacks")
 end
 
--- Returns how often the collector has run, and the microseconds from the last time to the end; nil if that is not known.
+-- Returns how often the collector has run, and the microseconds from the last time to the end; nil if that is not
+-- known.
 function memory.cycles(list)
   local cycles, us = 0, nil
   for _, e in ipairs(list) do
