@@ -8,7 +8,8 @@ local reader = require("sysprof.read.reader")
 local samefuncs = require("sysprof.model.samefuncs")
 local F, uleb = B.F, B.uleb
 
--- A stream of functions { chunk, first, last, name, body }: each has a sample at its second line. The body is a letter.
+-- A stream of functions { chunk, first, last, name, body }: each has a sample at its second line, unless it is_unseen.
+-- The body is a letter.
 local function stream(list)
   local b = B.new():context(1, 0):event(0, "cpu-clock", G.SPF_UNIT_US, 1000000)
   for fid, f in ipairs(list) do
@@ -16,7 +17,8 @@ local function stream(list)
     if f[5] then b:add(G.SPF_BODY, uleb(fid) .. f[5]:rep(8)) end
   end
   for fid, f in ipairs(list) do
-    b:stack(fid, { F.lfunc(fid, f[2] > 0 and f[2] + 1 or 1) }):sample(fid, 0, fid)
+    b:stack(fid, { F.lfunc(fid, f[2] > 0 and f[2] + 1 or 1) })
+    if not f.is_unseen then b:sample(fid, 0, fid) end
   end
   return b:finish()
 end
@@ -51,6 +53,22 @@ check("without hashes", { { APP, 1, 9, "f" }, { APP, 11, 19, "g" } }, { { APP, 3
       { "f (app.lua:3) 1 1", "g (app.lua:13) 2 2" }, "2 functions: 2 at other lines; 2 by name and order only")
 check("changed", { { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "f", "b" } }, { "f (app.lua:1) 1 1" },
       "1 functions: 1 changed")
+-- A function that a profile knows is not gone, and not new.
+do
+  local both, without = { { APP, 1, 9, "f", "a" }, { APP, 11, 19, "key", "b" } },
+			{ { APP, 1, 9, "f", "a" }, { APP, 11, 19, "key", "c", is_unseen = true } }
+  for by, name in pairs { lua = "key (app.lua:11)", line = "key (app.lua:12)" } do
+    local options = { brief = true, weight = "event", by = by, lines = by == "line" or nil }
+    local out = t.render(stream(without), "top", options, stream(both))
+    t.contains(out, "\nunseen    " .. name .. " 2.000 ms: no samples after\n", "no samples after, by " .. by)
+    t.ok(not out:find("\ngone", 1, true), "known functions are not gone, by " .. by)
+    out = t.render(stream(both), "top", options, stream(without))
+    t.contains(out, "\nunseen    " .. name .. " 2.000 ms: no samples before\n", "no samples before, by " .. by)
+    t.ok(not out:find("\nnew", 1, true), "known functions are not new, by " .. by)
+  end
+  t.contains(t.render(stream { both[1] }, "top", { brief = true, weight = "event", by = "lua" }, stream(both)),
+	     "\ngone      key (app.lua:11) 2.000 ms\n", "a gone function")
+end
 check("renamed", { { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "g", "a" } }, { "g (app.lua:1), was f 1 1" },
       "1 functions: 1 under other names")
 check("another function", { { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "g", "b" } },

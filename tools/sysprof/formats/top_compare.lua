@@ -131,12 +131,8 @@ local function held_texts(view)
 	  "growth"):format(value(old or 0), value(new or 0))
 end
 
--- Names the largest rows that only one profile has.
-local function only_text(view, list, has, lacks)
-  local found = {}
-  for _, r in ipairs(list) do
-    if r[lacks] == 0 and r[has] > SMALL * math.max(list.sum, list.base_sum) then found[#found + 1] = r end
-  end
+-- Names the largest rows of a list by a field; nil without one.
+local function rows_text(view, found, has)
   sort(found, function(a, b)
     if a[has] ~= b[has] then return a[has] > b[has] end
     return a.text < b.text
@@ -147,6 +143,31 @@ local function only_text(view, list, has, lacks)
   end
   if #found > NAMED then parts[#parts + 1] = ("%d more"):format(#found - NAMED) end
   return #parts > 0 and table.concat(parts, ", ") or nil
+end
+
+-- Returns the name of a row without its current line, if there is one.
+local function without_line(view, name)
+  return view.options.lines and name:gsub(":[%d?]+%)", ")") or name
+end
+
+-- Returns the set of the names of all Lua functions that a profile knows, with or without samples.
+local function known_names(view)
+  local names = {}
+  for fid in view.profile.lfuncs:each() do names[without_line(view, view.symbols:lua_function(fid).text)] = true end
+  return names
+end
+
+-- Names the largest rows that only one profile has samples of. Returns those that the other one lacks, and those that
+-- it knows; nil if there are none.
+local function only_texts(view, list, has, lacks, other)
+  local found, known, names = {}, {}, known_names(other)
+  for _, r in ipairs(list) do
+    if r[lacks] == 0 and r[has] > SMALL * math.max(list.sum, list.base_sum) then
+      local into = names[without_line(view, r.text)] and known or found
+      into[#into + 1] = r
+    end
+  end
+  return rows_text(view, found, has), rows_text(view, known, has)
 end
 
 -- Says which functions of the two are the same in spite of an edit, or nil.
@@ -199,8 +220,12 @@ local function write_head(view, list, write)
     put_all(headline.event(profile, view.event, "after"))
   end
   put("matched", matched_text(view))
-  put("gone", only_text(view, list, "base_total", "total"))
-  put("new", only_text(view, list, "total", "base_total"))
+  local gone, unseen = only_texts(view, list, "base_total", "total", view)
+  local new, unseen_before = only_texts(view, list, "total", "base_total", view.base)
+  put("gone", gone)
+  put("unseen", unseen and unseen .. ": no samples after")
+  put("new", new)
+  put("unseen", unseen_before and unseen_before .. ": no samples before")
   write("\n")
 end
 

@@ -220,6 +220,11 @@ function methods:name(part)
   return e
 end
 
+-- Returns the entry of a Lua function, wherever it stands in stacks.
+function methods:lua_function(fid)
+  return namer[G.SPF_FRAME_LFUNC](self, fid, 0)
+end
+
 -- Returns a list of sentences on files that are missing in the folders with symbols.
 function methods:missing()
   return self.files.messages
