@@ -18,6 +18,7 @@ int sigtimedwait(const void *, void *, const void *);
 int setenv(const char *, const char *, int);
 int unsetenv(const char *);
 int getrusage(int, void *);
+int dup2(int, int);
 ]]
 
 -- Of Linux, for x86-64 and arm64.
@@ -26,6 +27,7 @@ local SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGCHLD = system.SIGHUP, system.SIGINT, 
 local SIG_SETMASK = system.SIG_SETMASK
 local SI_KERNEL = 0x80		-- A signal of the terminal.
 local WNOHANG = 1
+local O_RDWR = 2
 local INFO_SIGNO, INFO_CODE = 0, 2	-- In a siginfo_t, as numbers of int.
 local RUSAGE_CHILDREN, RUSAGE_LONGS = -1, 18	-- The first four are the times in and for programs: s and us.
 local FORWARDED = { SIGHUP, SIGINT, system.SIGQUIT, SIGTERM }
@@ -35,6 +37,7 @@ local signal_info = ffi.typeof("int[32]")
 
 local child = {}
 local is_size_ignored, on_size = false, nil	-- What SIGXFSZ did before us.
+local came		-- The last signal that came for us while a child ran.
 
 -- -- Signals ---------------------------------------------------------------
 
@@ -65,9 +68,17 @@ local function wait(pid, set)
     local ended = C.waitpid(pid, status, WNOHANG)
     if ended == pid then return status[0] end
     if C.sigwaitinfo(set, info) > 0 and info[INFO_SIGNO] ~= SIGCHLD then
+      came = info[INFO_SIGNO]
       forward(pid, info[INFO_SIGNO], info[INFO_CODE])
     end
   end
+end
+
+-- Standard input and output of this process lead nowhere from now on.
+local function be_quiet()
+  local fd = C.open("/dev/null", O_RDWR)
+  for to = 0, 1 do C.dup2(fd, to) end
+  if fd > 1 then C.close(fd) end
 end
 
 -- -- API -------------------------------------------------------------------
@@ -80,8 +91,8 @@ end
 -- Runs the program at a path with a list of arguments; the first is its
 -- name. Returns its exit status, or nil and the signal that ended it; nil, nil
 -- and a message if it could not be started. Must be called with SIGCHLD at its
--- default or ignored.
-function child.run(path, args)
+-- default or ignored. quiet: it reads nothing, and its output is lost.
+function child.run(path, args, quiet)
   local argv = ffi.new("const char *[?]", #args + 1)
   for i, arg in ipairs(args) do argv[i - 1] = arg end
   local set, before = system.signals(FORWARDED), system.signal_set()
@@ -98,6 +109,7 @@ function child.run(path, args)
     C.signal(SIGCHLD, on_child)
     if is_size_ignored then C.signal(system.SIGXFSZ, on_size) end
     C.sigprocmask(SIG_SETMASK, before, nil)
+    if quiet then be_quiet() end
     C.execv(path, ffi.cast("char *const *", argv))
     io.stderr:write(path, ": ", files.reason(), "\n")
     io.stderr:flush()
@@ -110,12 +122,18 @@ function child.run(path, args)
   local status = wait(pid, set)
   -- What came for both is done with.
   local at_once = ffi.new("int64_t[2]")
-  while C.sigtimedwait(set, signal_info(), at_once) > 0 do end
+  local info = signal_info()
+  while C.sigtimedwait(set, info, at_once) > 0 do
+    if info[INFO_SIGNO] ~= SIGCHLD then came = info[INFO_SIGNO] end
+  end
   C.sigprocmask(SIG_SETMASK, before, nil)
   local signo = status % 128
   if signo == 0 then return math.floor(status / 256) % 256 end
   return nil, signo
 end
+
+-- Returns the last signal that came for this process while a child ran, or nil.
+function child.signal_that_came() return came end
 
 -- Returns the CPU time in seconds of all children that have ended, with those that they have waited for.
 function child.cpu_seconds()

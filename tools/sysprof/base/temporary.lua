@@ -9,6 +9,7 @@ local system = require("sysprof.base.system")
 
 ffi.cdef [[
 int mkstemp(char *);
+char *mkdtemp(char *);
 ]]
 
 local F_SETFD, FD_CLOEXEC = 2, 1
@@ -51,6 +52,14 @@ function temporary.named()
   local path, fd = new_file()
   if not path then return nil, fd end
   return keep_path(path, fd)
+end
+
+-- Returns the path of a new folder of this user alone, or nil and a message.
+function temporary.new_folder()
+  local path = temporary.folder() .. "/luajit-sysprof-XXXXXX"
+  local buf = ffi.new("char[?]", #path + 1, path)
+  if ffi.C.mkdtemp(buf) == nil then return nil, temporary.problem(files.reason()) end
+  return ffi.string(buf)
 end
 
 -- Returns the path by which procfs shows a file of this process, or nil. procfs may be that of another PID namespace,

@@ -269,6 +269,11 @@ local function own_time(profile)
   return (profile.counters[G.SPF_COUNTER_HANDLER_NS] or 0) + (events.counter_sum(profile, G.SPF_EVENT_SIGNAL_NS) or 0)
 end
 
+-- Returns the CPU time of the profiler in seconds: in the sampled threads, and in its own one.
+function selfreport.own_seconds(profile)
+  return own_time(profile) / 1e9, (profile.counters[G.SPF_COUNTER_THREAD_NS] or 0) / 1e9
+end
+
 -- Returns the profiler's share of the first CPU time in percent, or nil.
 function selfreport.handler_share(profile)
   if not profile.counters[G.SPF_COUNTER_HANDLER_NS] then return nil end

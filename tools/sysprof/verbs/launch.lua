@@ -114,10 +114,16 @@ local function named(message, path)
   return message:sub(1, first - 1) .. "a temporary file in " .. temporary.folder() .. message:sub(last + 1)
 end
 
+-- Gives programs that start from now on the variables that the command keeps from itself.
+function launch.restore_environment()
+  child.setenv("LUA_INIT", os.getenv(KEPT_INIT) or os.getenv("LUA_INIT"))
+  child.setenv(KEPT_INIT, nil)
+end
+
 -- Runs a script to its end. options: of misc.sysprof.start; passed: a list of options
 -- of luajit; rest: the script and its arguments. Returns its status, or nil and the
--- signal that ended it. A third result is the reason for a missing profile.
-function launch.run(options, passed, rest)
+-- signal that ended it. A third result is the reason for a missing profile. quiet: see sysprof.base.child.
+function launch.run(options, passed, rest, quiet)
   local note, err = temporary.new()
   local start, why_not = temporary.new()
   local file = start and io.open(start, "wb")
@@ -126,9 +132,8 @@ function launch.run(options, passed, rest)
   local ok, why_cut = file:close()
   if not ok then return FAILED, nil, temporary.problem(why_cut) end
   local luajit = luajit_path()
-  child.setenv("LUA_INIT", os.getenv(KEPT_INIT) or os.getenv("LUA_INIT"))
-  child.setenv(KEPT_INIT, nil)
-  local status, signo, why = child.run(luajit, luajit_arguments(luajit, passed, rest, start))
+  launch.restore_environment()
+  local status, signo, why = child.run(luajit, luajit_arguments(luajit, passed, rest, start), quiet)
   local message = take(note)
   take(start)
   if why then return FAILED, nil, "cannot run luajit: " .. why end

@@ -153,7 +153,8 @@ end
 
 -- -- API -------------------------------------------------------------------
 
-local verb = { name = "run", line = "profile a Lua script", specs = SPECS, is_script = true }
+local verb = { name = "run", line = "profile a Lua script", specs = SPECS, is_script = true,
+  wrong_script = wrong_script, start_options = start_options, luajit_options = luajit_options }
 
 verb.help = {
   usage = "Usage: luajit-sysprof run [options] SCRIPT [ARG...]",

@@ -3,6 +3,7 @@
 ----------------------------------------------------------------------------
 
 local command = require("sysprof.cli.command")
+local compare = require("sysprof.verbs.compare")
 local completion = require("sysprof.cli.completion")
 local doctor = require("sysprof.verbs.doctor")
 local dump = require("sysprof.verbs.dump")
@@ -20,6 +21,7 @@ local top = require("sysprof.verbs.livetop")
 
 local LIST = { run, record, top, dump, serve, ps, stop, perfmap }
 for _, verb in ipairs(readverbs) do LIST[#LIST + 1] = verb end
+LIST[#LIST + 1] = compare
 LIST[#LIST + 1] = doctor
 
 local verbs = { PROGRAM = "luajit-sysprof", LIST = LIST }
@@ -34,7 +36,7 @@ local MEANT = {
   profile = "run", script = "run", exec = "run", python = "run", stat = "info",
   stats = "info", header = "info", show = "report", text = "report", flamegraph = "flame", html = "flame",
   graph = "flame", svg = "flame",
-  list = "annotate", source = "annotate", lines = "annotate", compare = "diff", add = "merge", convert = "export",
+  list = "annotate", source = "annotate", lines = "annotate", bench = "compare", add = "merge", convert = "export",
   stack = "dump", stacks = "dump", backtrace = "dump", bt = "dump", threads = "dump", coroutines = "dump",
   tree = "report --format=tree", peek = "report --format=tree",
   collapse = "report --format=folded", stackcollapse = "report --format=folded", folded = "report --format=folded",

@@ -1,0 +1,226 @@
+----------------------------------------------------------------------------
+-- Runs of two programs, read and compared: totals, functions, and what makes runs incomparable.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.base.grammar")
+local comparison = require("sysprof.model.comparison")
+local events = require("sysprof.model.events")
+local files = require("sysprof.base.files")
+local headline = require("sysprof.show.headline")
+local reader = require("sysprof.read.reader")
+local samefuncs = require("sysprof.model.samefuncs")
+local selfreport = require("sysprof.show.selfreport")
+local sort = require("sysprof.base.sort")
+local text = require("sysprof.base.text")
+local units = require("sysprof.model.units")
+local view = require("sysprof.show.view")
+local work = require("sysprof.names.work")
+
+local PROFILER = work.name(G.SPF_WORK_PROFILER)
+local NO_LUA = "[no Lua function]"
+local LEAST_SAMPLES = 1		-- Of a function in a run, on average; fewer tell nothing.
+local COMPILED_SHARE = 0.05	-- Of the samples: with more, the JIT is on.
+local NAMED = 3			-- Runs that a warning names.
+
+local comparedruns = {}
+
+-- -- Functions -----------------------------------------------------------------
+
+local function cpu_event(profile)
+  for _, e in ipairs(events.list(profile)) do
+    if units.of(e.unit).is_cpu and not e.parts then return e end
+  end
+end
+
+local function view_of(profile, event)
+  return view.new(profile, { event = event.name, weight = "event" })
+end
+
+-- Calls visit(part, value) with the innermost Lua function of each distinct sample, nil without one. The profiler's own
+-- time is left out.
+local function each_function(shown, visit)
+  shown:each_joined(function(parts, n, value)
+    for i = n, 1, -1 do
+      if shown.symbols:name(parts[i]).plain.kind == "lua" then return visit(parts[i], value) end
+    end
+    if shown.symbols:name(parts[n]).plain.text ~= PROFILER then visit(nil, value) end
+  end)
+end
+
+-- Returns the names of the Lua functions of profiles, by part.
+local function names_of(profile)
+  local shown, names = view_of(profile, cpu_event(profile)), {}
+  each_function(shown, function(part)
+    if part then names[part] = shown.symbols:name(part).plain.text end
+  end)
+  return names
+end
+
+-- Returns, for each of two lists of paths, the common name of a function by its own name in a profile.
+local function common_names(paths_a, paths_b)
+  local a, b = reader.read_all(paths_a), reader.read_all(paths_b)
+  local before_a, before_b = names_of(a), names_of(b)
+  samefuncs.match(a, b)
+  local function changed(before, after)
+    local map = {}
+    for part, name in pairs(before) do map[name] = after[part] end
+    return map
+  end
+  return changed(before_a, names_of(a)), changed(before_b, names_of(b))
+end
+
+-- Adds up the time of the functions of a run, in milliseconds, by common name.
+local function add_functions(into, profile, names, number)
+  local shown = view_of(profile, cpu_event(profile))
+  each_function(shown, function(part, value)
+    local own = part and shown.symbols:name(part).plain.text
+    local name = part and (names[own] or own) or NO_LUA
+    local times = into[name]
+    if not times then
+      times = {}
+      into[name] = times
+    end
+    times[number] = (times[number] or 0) + value / 1000
+  end)
+  return shown:room_text()
+end
+
+-- Returns the functions with some samples, the largest changes first. a, b: times by name and number of the run.
+local function compare_functions(a, b, n, tick)
+  local list, seen = {}, {}
+  local function add(name)
+    if seen[name] then return end
+    seen[name] = true
+    local before, after, sum = {}, {}, 0
+    for i = 1, n do
+      before[i], after[i] = a[name] and a[name][i] or 0, b[name] and b[name][i] or 0
+      sum = sum + before[i] + after[i]
+    end
+    if sum < 2 * n * LEAST_SAMPLES * tick then return end
+    local one = comparison.one(before, after, tick)
+    one.name = name
+    list[#list + 1] = one
+  end
+  for name in pairs(a) do add(name) end
+  for name in pairs(b) do add(name) end
+  comparison.mark(list)
+  sort(list, function(x, y)
+    if x.marked ~= y.marked then return x.marked end
+    local p, q = math.abs(x.difference), math.abs(y.difference)
+    if p ~= q then return p > q end
+    return x.name < y.name
+  end)
+  return list
+end
+
+-- -- Warnings ------------------------------------------------------------------
+
+local function processors()
+  local n = 0
+  local list = (files.text("/proc/self/status") or ""):match("\nCpus_allowed_list:%s*(%S+)") or ""
+  for first, last in list:gmatch("(%d+)%-?(%d*)") do n = n + (tonumber(last) or tonumber(first)) - tonumber(first) + 1 end
+  return math.max(n, 1)
+end
+
+-- Returns how a run was recorded: texts by what they are of, in pairs.
+local function ways(profile, e)
+  local meta, states, samples = profile.meta, profile:states(), profile:totals()
+  local share = samples > 0 and (states[G.SPF_VMST_TRACE] or 0) / samples or 0
+  local period = #e.periods == 1 and e.periods[1] or 0
+  return {
+    { "rates", period > 0 and ("%.6g samples a second"):format(1e9 / period) or "" },
+    { "clocks", table.concat(e.used, ",") }, { "machines", meta.host or "" }, { "LuaJITs", meta.base or "" },
+    { "modes", meta.mode or "" },
+    { "JITs", share == 0 and "without compiled code" or share > COMPILED_SHARE and "with compiled code" or "" },
+  }
+end
+
+-- Returns sentences on what makes runs incomparable. all: runs with profile and name.
+local function warnings(all)
+  local list, values, bad = {}, {}, {}
+  local least, most
+  for _, one in ipairs(all) do
+    for i, way in ipairs(ways(one.profile, one.event)) do
+      local known = values[i] or { what = way[1] }
+      values[i] = known
+      if way[2] ~= "" and not known[way[2]] then
+	known[way[2]], known[#known + 1] = true, text.clean(way[2])
+      end
+    end
+    local lost = selfreport.lost(one.profile)
+    local problem = one.profile:problem_text() or headline.size_limit(one.profile) or
+		    lost > 0 and "lost " .. text.plural(lost, "sample") or nil
+    if problem then bad[#bad + 1] = ("%s: %s"):format(one.name, problem) end
+    if one.load then least, most = math.min(least or one.load, one.load), math.max(most or 0, one.load) end
+  end
+  for _, known in ipairs(values) do
+    if #known > 1 then
+      list[#list + 1] = ("the runs have different %s: %s"):format(known.what, text.listed(known, 1, NAMED))
+    end
+  end
+  local n = processors()
+  if most and most > n then
+    list[#list + 1] = ("the machine was busy: load %.1f to %.1f on %s; its times vary more"):format(least, most,
+      text.plural(n, "processor"))
+  end
+  for i = 1, math.min(#bad, NAMED) do list[#list + 1] = text.clean(bad[i]) end
+  if #bad > NAMED then list[#list + 1] = ("%d more runs lack something"):format(#bad - NAMED) end
+  return list
+end
+
+-- -- API -----------------------------------------------------------------------
+
+local function read(one, name)
+  local err, which
+  one.profile, err, which = reader.read_all(one.paths)
+  if not one.profile then return ("%s: %s"):format(which, err) end
+  one.name, one.event = name, cpu_event(one.profile)
+  if not one.event then return ("%s has no CPU time; nothing is compared"):format(name) end
+  -- The clock of the process has all of the profiler's time, that of the profile the part in its threads.
+  local inside, own_thread = selfreport.own_seconds(one.profile)
+  one.cpu = one.cpu and one.cpu - inside - own_thread or selfreport.cpu_time(one.profile) - inside
+  one.wall = one.wall or headline.real_time(one.profile)
+  if one.cpu <= 0 then return ("%s has no CPU time; nothing is compared"):format(name) end
+end
+
+local function field(list, key)
+  local out = {}
+  for i, one in ipairs(list) do out[i] = one[key] end
+  return out
+end
+
+-- Compares runs: a and b, lists of { paths=, cpu=, wall=, load= }; without times, those of the profiles count. Returns
+--   cpu, wall     as of sysprof.model.comparison, in seconds; wall may be nil
+--   functions     the same in milliseconds, with name and marked; those that changed first, then by difference
+--   warnings      a list of sentences
+--   a, b          lists of the runs
+-- or nil and a message.
+function comparedruns.new(runs)
+  local n, all, tick, paths = #runs.a, {}, 0, { a = {}, b = {} }
+  for _, side in ipairs { "a", "b" } do
+    for i, one in ipairs(runs[side]) do
+      local err = read(one, runs.are_files and one.paths[1] or ("run %d of %s"):format(i, side:upper()))
+      if err then return nil, err end
+      all[#all + 1] = one
+      for _, path in ipairs(one.paths) do table.insert(paths[side], path) end
+      tick = tick + one.event.weight / 1000 / math.max(one.event.samples, 1) / (2 * n)
+    end
+  end
+  local found = { a = runs.a, b = runs.b, warnings = warnings(all), cpu = comparison.total(field(runs.a, "cpu"),
+											    field(runs.b, "cpu")) }
+  local wall_a, wall_b = field(runs.a, "wall"), field(runs.b, "wall")
+  if #wall_a == n and #wall_b == n then found.wall = comparison.total(wall_a, wall_b) end
+  local names_a, names_b = common_names(paths.a, paths.b)
+  local a, b = {}, {}
+  for i = 1, n do
+    for _, side in ipairs { { a, names_a, runs.a[i] }, { b, names_b, runs.b[i] } } do
+      local lack = add_functions(side[1], side[3].profile, side[2], i)
+      if lack then table.insert(found.warnings, ("%s: %s"):format(side[3].name, lack)) end
+      side[3].profile = nil
+    end
+  end
+  found.functions = compare_functions(a, b, n, tick)
+  return found
+end
+
+return comparedruns
