@@ -61,13 +61,17 @@ mv of_report expected
 of_help luajit-sysprof report >got
 same "luajit-sysprof report --help"
 
-# The verbs of luajit-sysprof. The options of those that read are among those of 'report'; those of verbs for live programs are
-# options of 'run', or of live programs.
+# The verbs of luajit-sysprof. The options of those that read are among those of 'report'; those of verbs for live programs and of
+# comparisons are options of 'run', or of live programs.
 of_help luajit-sysprof report | LC_ALL=C sort -u >reports
 {
   of_help luajit-sysprof run
   manual "$SYSPROF_SOURCE/etc/man/luajit-sysprof.1" "LIVE PROGRAMS" | words
 } | LC_ALL=C sort -u >lives
+{
+  of_help luajit-sysprof run
+  manual "$SYSPROF_SOURCE/etc/man/luajit-sysprof.1" COMPARISONS | words
+} | LC_ALL=C sort -u >comparisons
 verbs=$("$SYSPROF_BUILD/bin/luajit-sysprof" --help | sed -n 's/^  \([a-z-]*\)  .*/\1/p')
 for verb in $verbs; do
   of_help luajit-sysprof "$verb" | LC_ALL=C sort -u >expected
@@ -78,6 +82,7 @@ for verb in $verbs; do
     status=1
   }
   case $verb in
+  compare) known=comparisons ;;
   run | record | top | dump | serve | stop | perf-map) known=lives ;;
   *) known=reports ;;
   esac

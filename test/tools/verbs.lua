@@ -67,7 +67,7 @@ t.write_file("verbs/short.lua", "local s, limit = 0, os.time() + 60 " ..
 
 for word, meant in pairs {
   script = "run x.lua", flamegraph = "flame x.lua", list = "annotate x.lua",
-  compare = "diff x.lua", convert = "export x.lua",
+  bench = "compare x.lua", convert = "export x.lua",
 } do
   says(word .. " x.lua", 2, ("expected a verb, got '%s'; did you mean 'luajit-sysprof %s'?"):format(word, meant))
 end
@@ -78,7 +78,7 @@ says("tree a.bin", 2, "got 'tree'; did you mean 'luajit-sysprof report --format=
 says("peek a.bin", 2, "got 'peek'; did you mean 'luajit-sysprof report --format=tree a.bin'?")
 -- Each wrong command line ends with status 2, and so do events and signals that the profiler does not know.
 for _, verb in ipairs { "run", "record", "top", "dump", "serve", "ps", "stop", "perf-map", "report", "flame", "annotate",
-			"diff", "merge", "export", "info", "doctor" } do
+			"diff", "merge", "export", "info", "compare", "doctor" } do
   says(verb .. " --frob", 2, "unknown option '--frob'")
   says(verb .. " -Q", 2, "unknown option '-Q'")
   says(verb .. " --help=1", 2, "option '--help' takes no value")
@@ -89,7 +89,8 @@ for _, arguments in ipairs {
   "export a.bin", "export -o x.frob a.bin", "flame -o x.frob a.bin", "info -o x.html a.bin", "report --by=frob a.bin",
   "report --format=frob a.bin", "report --limit=x a.bin", "report --from=2 --to=1 a.bin", "report --depth=0 a.bin",
   "report -o a.bin a.bin", "annotate a.bin x.lua x.lua", "diff --format=json a.bin a.bin", "serve --listen=frob a.bin",
-  "dump -o x.html 1", "record -d 0 1", "top -d 0 1", "run -F 0 x.lua", "run -i 1 -F 2 x.lua", "run --mode=X x.lua",
+  "compare", "compare x.lua", "compare -- x.lua --", "compare -n 1 -- x.lua -- x.lua", "compare --fail-if=x -- x.lua -- x.lua",
+  "compare a.bin -- b.bin", "compare a.bin a.bin -- b.bin", "compare -- x.lua -- none.lua", "dump -o x.html 1", "record -d 0 1", "top -d 0 1", "run -F 0 x.lua", "run -i 1 -F 2 x.lua", "run --mode=X x.lua",
   "run -o x.frob x.lua", "run --max-size=1 x.lua", "run -e alloc --weight=cpu x.lua", "run -o - --format=bin x.lua",
   "run -e frob -o new.bin x.lua", "run -e cpu:frob -o new.bin x.lua", "run -e ,, -o new.bin x.lua",
   "run -e wall/threshold=x/ -o new.bin x.lua", "run --signal=SIGKILL -o new.bin x.lua", "run --signal=NONE -o new.bin x.lua",

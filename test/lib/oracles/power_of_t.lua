@@ -45,14 +45,20 @@ end
 -- The same without a shift.
 function power.probability(t, freedom) return power.above(t, freedom, 0) end
 
--- Returns the power at the level 95 %. shift: the true value in standard errors.
-function power.of(shift, freedom)
-  local low, high = 0, 100
+-- Returns the t that |T| exceeds with a probability.
+function power.quantile(probability, freedom)
+  local low, high = 0, 1
+  while power.probability(high, freedom) > probability do low, high = high, 2 * high end
   for _ = 1, 40 do
     local middle = (low + high) / 2
-    if power.probability(middle, freedom) > 0.05 then low = middle else high = middle end
+    if power.probability(middle, freedom) > probability then low = middle else high = middle end
   end
-  return power.above(high, freedom, shift)
+  return high
+end
+
+-- Returns the probability that a test finds a value. shift: the value in standard errors; level: of false findings.
+function power.of(shift, freedom, level)
+  return power.above(power.quantile(level or 0.05, freedom), freedom, shift)
 end
 
 return power

@@ -42,7 +42,6 @@ local function first_line(found)
   elseif found.verdict == "unknown" then
     what = found.detail and ("cannot tell yet: %s"):format(text.plural(found.detail, "more pair")) or
 	   "cannot tell: the runs vary too much"
-    what = what:gsub("more pair", "more pair", 1)
   else
     what = ("B is %s %% %s than A"):format(percent(total.change), found.verdict)
   end
@@ -94,7 +93,7 @@ function formats.text(found, limit, write)
 end
 
 -- A text as a cell of a table.
-local function cell(s) return (s:gsub("[\\`*_|<>%[%]]", "\\%0")) end
+local function cell(s) return (s:gsub("[\\`*_|<%[%]]", "\\%0")) end
 
 function formats.markdown(found, limit, write)
   write(("**%s**\n\n%s\n"):format(cell(first_line(found)), cell(second_line(found))))

@@ -14,6 +14,7 @@ local reader = require("sysprof.read.reader")
 local run = require("sysprof.verbs.run")
 local runspecs = require("sysprof.cli.runspecs")
 local verdict = require("sysprof.formats.verdict")
+local viewspecs = require("sysprof.cli.viewspecs")
 
 local PAIRS, PAIRS_MOST = 7, 1000
 local HZ = 1000		-- Short runs, too, need some samples of each function.
@@ -51,10 +52,14 @@ local SPECS = {
   { name = "keep", key = "keep", arg = "DIR", help = { "keep the profiles of all runs in the new folder DIR" } },
   { name = "limit", key = "limit", arg = "N", number = true, help = {
     ("show at most N functions (default %d, 0: all)"):format(LIMIT) } },
-  unpack(runspecs.of("RUN", { "hz", "threads", "j", "O", "l", "help", "version" }, {
-    hz = { brief = ("samples a second; default %d"):format(HZ),
-	   help = { ("samples a second; default %d"):format(HZ) } } })),
 }
+do
+  local text = ("samples a second; default %d"):format(HZ)
+  local taken = { hz = { brief = text, help = { text } }, threads = {}, j = {}, O = {}, l = {}, help = {}, version = {} }
+  for _, spec in ipairs(viewspecs.with(runspecs.SPECS, taken)) do
+    if taken[spec.key] then SPECS[#SPECS + 1] = spec end
+  end
+end
 
 local verb = { name = "compare", line = "run two programs in turn: is one faster?", specs = SPECS, is_script = true }
 

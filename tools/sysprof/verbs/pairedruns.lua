@@ -94,7 +94,8 @@ end
 function methods:one(side, number)
   local its = self.commands[side]
   local path = ("%s/%s%0" .. #tostring(self.pairs) .. "d"):format(self.folder, side, number)
-  local name = ("run %d of %s"):format(number, side:upper())
+  local name = (number == 0 and "the first run of %s" or "run %d of %s"):format(number == 0 and side:upper() or number,
+    side:upper())
   local options = self.start(its.program and path or path .. ".bin")
   local load = tonumber((files.text("/proc/loadavg") or ""):match("^[%d.]+"))
   local cpu, wall = child.cpu_seconds(), system.now()

@@ -1,0 +1,87 @@
+-- luajit-sysprof compare: verdicts on real runs, equal and slower, of scripts, programs and files; failures and interrupts.
+-- TIMEOUT: 300
+
+local t = require("tools_test")
+local json = require("json_decode")
+local check_compare = require("check_compare")
+
+local COMMAND = ("cd compared && TMPDIR=. '%s' '%s/tools/luajit-sysprof.lua' compare "):format(t.luajit, t.source)
+local PROGRAM = t.source .. "/test/lib/programs/compared_program.lua"
+local WORLD = { source = t.source, luajit = t.luajit }
+local SETS, PAIRS = 5, 4
+
+os.execute("rm -rf compared; mkdir compared")
+t.write_file("compared/fails.lua", "if arg[1] then error('no') end\nlocal s = 0\nfor i = 1, 1e6 do s = s + i % 7 end\n")
+t.write_file("compared/idle.lua", "local s = 0\nfor i = 1, 1e5 do s = s + i % 7 end\n")
+
+local function try(arguments) return t.shell(COMMAND .. arguments) end
+
+local function left()
+  local _, out = t.shell("ls -d compared/luajit-sysprof-* 2>/dev/null")
+  return out
+end
+
+-- -- Verdicts ------------------------------------------------------------------
+
+-- Each equal pair of programs changes by chance in 5 % of the cases.
+for _, jit in ipairs { "on", "off" } do
+  local changed, marked = 0, 0
+  for _ = 1, SETS do
+    local answer = check_compare.one(WORLD, PAIRS, jit, "", "")
+    if answer.verdict == "slower" or answer.verdict == "faster" then changed = changed + 1 end
+    if check_compare.marks(answer) then marked = marked + 1 end
+    t.equal(#answer.a.cpu, PAIRS, "times of each run")
+    t.ok(answer.cpu.low <= answer.cpu.change and answer.cpu.change <= answer.cpu.high, "the interval has its middle")
+  end
+  print(("JIT %s: of %d comparisons of equal programs %d changed, %d have a mark"):format(jit, SETS, changed, marked))
+  t.ok(changed < SETS - 1, "equal programs: too many changed")	-- 3e-5 by chance.
+  t.ok(marked < SETS - 1, "equal programs: too many marks")
+end
+
+-- Three times as long is beyond all noise.
+local program = ("'%s' "):format(PROGRAM)
+local status, out, err = try(("-n 4 --keep=kept --format=json --fail-if='slower>20%%' -- %s 5 -- %s 5 2 8"):format(program, program))
+t.equal(status, 1, "--fail-if: status: " .. err)
+t.contains(err, "--fail-if=slower>20% holds", "--fail-if: message")
+local answer = json.decode(out)
+t.equal(answer.verdict, "slower", "slower")
+t.equal(answer.failed, true, "failed")
+t.equal(answer.functions[1].name, "work:2", "the largest change")
+t.ok(answer.cpu.low > 0.2, "the near end")
+
+status, out, err = try("--fail-if=faster kept/a* -- kept/b*")
+t.equal(status, 0, "profiles: status: " .. err)
+t.contains(out, " slower than A (CPU time ", "profiles: verdict")
+t.contains(out, "work:2\n", "profiles: a row")
+t.equal(select(2, try("--format=markdown --limit=1 kept/b* -- kept/a*")):match("^%*%*B is [%d.]+ %% faster than A") ~= nil, true,
+	"the other way round, as Markdown")
+status, out, err = try(("-n 2 -- '%s' %s 2 -- '%s' %s 2"):format(t.luajit, program, t.luajit, program))
+t.equal(status, 0, "programs: " .. err)
+t.contains(out, "; 2 pairs\n", "programs")
+
+-- -- Failures ------------------------------------------------------------------
+
+local function fails(arguments, message)
+  status, out, err = try(arguments)
+  t.equal(status, 2, arguments .. ": status")
+  t.equal(out, "", arguments .. ": output")
+  t.contains(err, message, arguments .. ": message")
+  t.equal(left(), "", arguments .. ": files")
+end
+fails("-n 2 -- fails.lua -- fails.lua x", "the first run of B ended with status 1; nothing is compared\n")
+fails("-n 2 -- /bin/true -- fails.lua", "the first run of A wrote no profile; 'luajit-sysprof doctor /bin/true' tells")
+fails("-n 2 -- - -- fails.lua", "standard input is no script for several runs\n")
+fails("-n 2 --keep=kept -- fails.lua -- fails.lua", "cannot make the folder kept: File exists\n")
+fails("-n 2 -- none.lua -- fails.lua", "cannot open none.lua: No such file")
+fails("-n 2 -- fails.lua", "expected two commands, '-- A -- B', got 1; see")
+fails("kept/a1.bin kept/a2.bin -- kept/b1.bin", "expected as many profiles of A as of B, got 2 and 1; see")
+
+-- A signal ends the command and its program; nothing stays.
+t.write_file("compared/long.lua", "io.open('begun', 'w'):close()\nlocal s = 0\nwhile true do s = s + 1 end\n")
+status, out, err = t.shell(COMMAND .. [[-n 9 -- long.lua -- long.lua & pid=$!
+  while [ ! -e compared/begun ] && [ ! -e begun ]; do sleep 0.05; done; kill $pid; wait $pid]])
+t.equal(status, 143, "SIGTERM: status: " .. err)
+t.equal(out, "", "SIGTERM: output")
+t.equal(left(), "", "SIGTERM: files")
+
+t.finish()
