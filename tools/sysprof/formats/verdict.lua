@@ -1,10 +1,16 @@
 ----------------------------------------------------------------------------
 -- Verdict on two programs: one line, and the table of functions, as text, Markdown or JSON.
 --
--- JSON: format "sysprof-compare", version, verdict (faster, slower, equal, unknown), equal_within or more_pairs, pairs;
--- cpu and wall: before, after (seconds a run), change, low, high (relative to before); a and b: command, and cpu and wall
--- of each run; functions: name, before, after, difference, low, high (milliseconds a run), p, changed; warnings, and
--- fail_if and failed if it was given.
+-- Keys of the JSON, which is one object:
+--
+--   format, version   "sysprof-compare", 1
+--   verdict           faster, slower, equal (with equal_within), unknown (with more_pairs, null for too many)
+--   pairs             their number
+--   cpu, wall         before and after in seconds a run; change, low and high relative to before
+--   a, b              command; cpu and wall of each run
+--   fail_if, failed   of --fail-if
+--   warnings          sentences
+--   functions         name; before, after, difference, low and high in milliseconds a run; p, changed
 ----------------------------------------------------------------------------
 
 local text = require("sysprof.base.text")
@@ -89,7 +95,8 @@ function formats.text(found, limit, write)
     write(("%11.3f %11.3f %11s %23s  %s %s\n"):format(one.before, one.after, signed(one.difference),
       signed(one.low) .. " to " .. signed(one.high), one.marked and "*" or " ", one.name))
   end
-  if n < #found.functions then write(("%11s %d more functions (--limit=0 shows all)\n"):format("...", #found.functions - n)) end
+  local more = #found.functions - n
+  if more > 0 then write(("%11s %d more functions (--limit=0 shows all)\n"):format("...", more)) end
 end
 
 -- A text as a cell of a table.
@@ -140,7 +147,9 @@ function formats.json(found, limit, write)
   if found.verdict == "unknown" then write(('"more_pairs":%s,\n'):format(found.detail or "null")) end
   write(('"pairs":%d,\n"cpu":%s,\n"wall":%s,\n"a":%s,\n"b":%s,\n'):format(found.cpu.pairs, total_text(found.cpu),
     total_text(found.wall), side_text(found.a), side_text(found.b)))
-  if found.condition then write(('"fail_if":%s,"failed":%s,\n'):format(str(found.condition), tostring(found.has_failed))) end
+  if found.condition then
+    write(('"fail_if":%s,"failed":%s,\n'):format(str(found.condition), tostring(found.has_failed)))
+  end
   local list = {}
   for i, warning in ipairs(found.warnings) do list[i] = str(warning) end
   write('"warnings":[' .. table.concat(list, ",") .. '],\n"functions":[')

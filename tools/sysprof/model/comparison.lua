@@ -1,21 +1,21 @@
 ----------------------------------------------------------------------------
 -- Statistics of two programs that ran in turn: is one faster, and which functions changed?
 --
--- The unit is a run. Samples of one run share its machine, memory layout and random seeds, so their number says nothing
--- about the next run. A and B run in pairs, and two runs of a pair share the state of the machine.
+-- The unit is a run. Samples of one run share its machine, memory layout and random seeds: their number says nothing
+-- about the next run. A and B run in pairs, and the two runs of a pair share the state of the machine.
 --
--- Total. r = sum(b) / sum(a) is the ratio of the mean times. Its residuals e[i] = b[i] - r * a[i] add up to 0. To first
--- order r - R = mean(b - R * a) / mean(a) with the true ratio R, so its standard error is sd(e) / (sqrt(n) * mean(a)),
--- where sd() divides by n - 1. What slows both runs of a pair by one factor leaves the residuals as they are.
+-- Total. r = sum(b) / sum(a) is the ratio of the mean times. Its residuals e[i] = b[i] - r * a[i] add up to 0. With the
+-- true ratio R, r - R = mean(b - R * a) / mean(a). So to first order its standard error is sd(e) / (sqrt(n) * mean(a)),
+-- where sd() divides by n - 1. What slows both runs of a pair by one factor leaves its residual near 0.
 --
--- Function. d[i] = b[i] - a[i] is its difference in pair i, 0 for a function that a run lacks. The mean has the standard
--- error sd(d) / sqrt(n). A function is known in ticks of the clock: a stay of x ticks counts as one of the two whole
--- numbers around x, with a variance of 1/6 on average over x. So the variance of a difference is at least 2 * tick^2 / 6.
+-- Function. d[i] = b[i] - a[i] is its difference in pair i; a function that a run lacks has 0 there. The mean has the
+-- standard error sd(d) / sqrt(n). A function is known in ticks of the clock: a stay of x ticks counts as one of the two
+-- whole numbers around x, with a variance of 1/6 on average over x. So a difference has at least 2 * tick^2 / 6.
 -- Without this bound, equal counts in all runs would be a proof.
 --
--- Both divided by their standard errors have Student's t distribution with n - 1 degrees of freedom, if the times of runs
--- are normally distributed; heavier tails make false findings rarer. The probability of t is exact: Abramowitz and
--- Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
+-- Both, divided by their standard errors, have Student's t distribution with n - 1 degrees of freedom if the times of
+-- runs are normally distributed. Heavier tails make false findings rarer. The probability of t is exact: Abramowitz
+-- and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
 --
 -- Marks. Of m functions, the k with the least probabilities p are marked, for the largest k with p[k] <= k / m * RATE:
 -- the procedure of Benjamini and Hochberg (1995). On average, at most the part RATE of the marks is false.
@@ -99,8 +99,8 @@ function comparison.total(before, after)
   return { pairs = n, before = a, after = b, change = ratio - 1, low = low, high = high, deviation = deviation }
 end
 
--- Compares a function. tick: the time between two samples. Returns before, after, difference, low and high in the unit of
--- the lists, and the probability p of such a difference by chance.
+-- Compares a function. tick: the time between two samples. Returns before, after, difference, low and high in the unit
+-- of the lists, and the probability p of such a difference by chance.
 function comparison.one(before, after, tick)
   local n, differences = #before, {}
   for i = 1, n do differences[i] = after[i] - before[i] end
@@ -141,9 +141,9 @@ local function pairs_for(distance, deviation)
   return high
 end
 
--- Returns a verdict on a total: "faster" or "slower" if the interval lies on one side of 0; "equal" and the largest change
--- of the interval if that is at most equal; "unknown" and how many more pairs would decide, nil for too many. equal:
--- the change that does not matter, EQUAL if missing.
+-- Returns a verdict on a total: "faster" or "slower" if the interval lies on one side of 0; "equal" and the largest
+-- change of the interval if that is at most equal; "unknown" and how many more pairs would decide, nil for too many.
+-- equal: the change that does not matter, EQUAL if missing.
 function comparison.verdict(total, equal)
   equal = equal or EQUAL
   if total.high < 0 then return "faster" end

@@ -118,7 +118,9 @@ end
 local function processors()
   local n = 0
   local list = (files.text("/proc/self/status") or ""):match("\nCpus_allowed_list:%s*(%S+)") or ""
-  for first, last in list:gmatch("(%d+)%-?(%d*)") do n = n + (tonumber(last) or tonumber(first)) - tonumber(first) + 1 end
+  for first, last in list:gmatch("(%d+)%-?(%d*)") do
+    n = n + (tonumber(last) or tonumber(first)) - tonumber(first) + 1
+  end
   return math.max(n, 1)
 end
 

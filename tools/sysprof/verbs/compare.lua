@@ -8,6 +8,7 @@ local child = require("sysprof.base.child")
 local command = require("sysprof.cli.command")
 local comparison = require("sysprof.model.comparison")
 local comparedruns = require("sysprof.show.comparedruns")
+local optiontable = require("sysprof.base.optiontable")
 local outfile = require("sysprof.formats.outfile")
 local pairedruns = require("sysprof.verbs.pairedruns")
 local reader = require("sysprof.read.reader")
@@ -39,6 +40,7 @@ local function to_condition(s)
   return nil, "slower, faster or changed, alone or as in slower>2%"
 end
 
+local THREADS = optiontable.key(optiontable.find("threads", "RUN"))
 local SPECS = {
   { name = "repeat", short = "n", key = "pairs", arg = "N", convert = to_pairs, also = "pairs runs",
     brief = ("run each command N times, default %d"):format(PAIRS),
@@ -55,7 +57,8 @@ local SPECS = {
 }
 do
   local text = ("samples a second; default %d"):format(HZ)
-  local taken = { hz = { brief = text, help = { text } }, threads = {}, j = {}, O = {}, l = {}, help = {}, version = {} }
+  local taken = { hz = { brief = text, help = { text } }, [THREADS] = {}, j = {}, O = {}, l = {}, help = {},
+		  version = {} }
   for _, spec in ipairs(viewspecs.with(runspecs.SPECS, taken)) do
     if taken[spec.key] then SPECS[#SPECS + 1] = spec end
   end
@@ -119,7 +122,8 @@ local function judge(this, opt, runs)
     return command.USAGE
   end
   local condition = opt.fail_if
-  found.verdict, found.detail = comparison.verdict(found.cpu, condition and condition.least > 0 and condition.least or nil)
+  local least = condition and condition.least > 0 and condition.least or nil
+  found.verdict, found.detail = comparison.verdict(found.cpu, least)
   found.condition, found.has_failed = condition and condition.text, condition and holds(condition, found.cpu) or false
   local ok
   ok, err = outfile.write(nil, function(write)

@@ -70,7 +70,7 @@ local function run_program(its, options, path)
   local list = { "path=" .. path .. ".%p.%n.bin" }
   for _, name in ipairs { "hz", "jitter", "threads" } do
     local value = options[name]
-    if value then list[#list + 1] = value == true and name or ("%s=%.14g"):format(name, value) end
+    if value then list[#list + 1] = value == true and name or ("%s=%s"):format(name, value) end
   end
   launch.restore_environment()
   child.setenv("LUAJIT_SYSPROF", table.concat(list, ","))
