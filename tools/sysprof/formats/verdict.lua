@@ -42,7 +42,8 @@ local function seconds(v) return ("%.3f s"):format(v) end
 
 -- Returns the first line.
 local function first_line(found)
-  local total, what = found.cpu, nil
+  local total = found.cpu
+  local what
   if found.verdict == "equal" then
     what = ("A and B are equal within %s %%"):format(percent(found.detail))
   elseif found.verdict == "unknown" then
