@@ -112,6 +112,8 @@ check("moved and changed, with another one",
 check("a file in another folder", { { "@a/x.lua", 1, 9, "f", "a" }, { "@a/x.lua", 0, 20, "", "m" } },
       { { "@b/x.lua", 1, 9, "f", "b" }, { "@b/x.lua", 0, 20, "", "m" } },
       { "f (b/x.lua:1) 1 1", "main chunk (b/x.lua) 2 2" }, "2 functions: 1 changed, a/x.lua is now b/x.lua")
+check("a file that moved into a folder", { { "@x.lua", 1, 9, "f", "a" } }, { { "@b/x.lua", 1, 9, "f", "b" } },
+      { "f (b/x.lua:1) 1 1" }, "1 functions: 1 changed, x.lua is now b/x.lua")
 check("a file of another name", { { APP, 1, 9, "f", "a" }, { APP, 11, 19, "g", "b" } },
       { { LIB, 1, 9, "f", "a" }, { LIB, 11, 19, "g", "c" } },
       { "f (lib.lua:1) 1 1", "g (lib.lua:11) 2 2" }, "2 functions: 1 changed, app.lua is now lib.lua")

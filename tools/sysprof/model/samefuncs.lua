@@ -282,7 +282,7 @@ end
 
 -- -- Several files -----------------------------------------------------------
 
-local function file_name(chunk) return text.file_name(chunk) or chunk end
+local function file_name(chunk) return text.file_name((chunk:gsub("^@", ""))) or chunk end
 
 -- Returns the files without a partner of the same chunk, by the last part of their paths; false: there are several.
 local function by_file_name(files, others)

@@ -40,10 +40,11 @@ end
 -- time is left out.
 local function each_function(shown, visit)
   shown:each_joined(function(parts, n, value)
+    if shown.symbols:name(parts[n]).plain.text == PROFILER then return end
     for i = n, 1, -1 do
       if shown.symbols:name(parts[i]).plain.kind == "lua" then return visit(parts[i], value) end
     end
-    if shown.symbols:name(parts[n]).plain.text ~= PROFILER then visit(nil, value) end
+    visit(nil, value)
   end)
 end
 
@@ -69,20 +70,27 @@ local function common_names(paths_a, paths_b)
   return changed(before_a, names_of(a)), changed(before_b, names_of(b))
 end
 
--- Adds up the time of the functions of a run, in milliseconds, by common name.
-local function add_functions(into, profile, names, number)
-  local shown = view_of(profile, cpu_event(profile))
+-- Returns the time of the functions of a profile in milliseconds, by their names in it.
+local function times_of(profile, event)
+  local shown, times = view_of(profile, event), {}
   each_function(shown, function(part, value)
-    local own = part and shown.symbols:name(part).plain.text
-    local name = part and (names[own] or own) or NO_LUA
-    local times = into[name]
-    if not times then
-      times = {}
-      into[name] = times
-    end
-    times[number] = (times[number] or 0) + value / 1000
+    local name = part and shown.symbols:name(part).plain.text or NO_LUA
+    times[name] = (times[name] or 0) + value / 1000
   end)
-  return shown:room_text()
+  return times, shown:room_text()
+end
+
+-- Returns the time of functions, by their common names and numbers of runs.
+local function by_name(runs, names)
+  local all = {}
+  for number, one in ipairs(runs) do
+    for own, time in pairs(one.times) do
+      local name = names[own] or own
+      all[name] = all[name] or {}
+      all[name][number] = (all[name][number] or 0) + time
+    end
+  end
+  return all
 end
 
 -- Returns the functions with some samples, the largest changes first. a, b: times by name and number of the run.
@@ -137,22 +145,26 @@ local function ways(profile, e)
   }
 end
 
--- Returns sentences on what makes runs incomparable. all: runs with profile and name.
+-- Returns what a run lacks, or nil.
+local function lack_of(profile)
+  local lost = selfreport.lost(profile)
+  local lost_text = lost > 0 and "lost " .. text.plural(lost, "sample") or nil
+  return profile:problem_text() or headline.size_limit(profile) or lost_text
+end
+
+-- Returns sentences on what makes runs incomparable. all: runs.
 local function warnings(all)
   local list, values, bad = {}, {}, {}
   local least, most
   for _, one in ipairs(all) do
-    for i, way in ipairs(ways(one.profile, one.event)) do
+    for i, way in ipairs(one.ways) do
       local known = values[i] or { what = way[1] }
       values[i] = known
       if way[2] ~= "" and not known[way[2]] then
 	known[way[2]], known[#known + 1] = true, text.clean(way[2])
       end
     end
-    local lost = selfreport.lost(one.profile)
-    local problem = one.profile:problem_text() or headline.size_limit(one.profile) or
-		    lost > 0 and "lost " .. text.plural(lost, "sample") or nil
-    if problem then bad[#bad + 1] = ("%s: %s"):format(one.name, problem) end
+    if one.lack then bad[#bad + 1] = ("%s: %s"):format(one.name, one.lack) end
     if one.load then least, most = math.min(least or one.load, one.load), math.max(most or 0, one.load) end
   end
   for _, known in ipairs(values) do
@@ -172,17 +184,21 @@ end
 
 -- -- API -----------------------------------------------------------------------
 
+-- Reads a run, and keeps what a comparison needs. Returns nil, or a message.
 local function read(one, name)
-  local err, which
-  one.profile, err, which = reader.read_all(one.paths)
-  if not one.profile then return ("%s: %s"):format(which, err) end
-  one.name, one.event = name, cpu_event(one.profile)
-  if not one.event then return ("%s has no CPU time; nothing is compared"):format(name) end
+  local profile, err, which = reader.read_all(one.paths)
+  if not profile then return ("%s: %s"):format(which, err) end
+  local event = cpu_event(profile)
   -- The clock of the process has all of the profiler's time, that of the profile the part in its threads.
-  local inside, own_thread = selfreport.own_seconds(one.profile)
-  one.cpu = one.cpu and one.cpu - inside - own_thread or selfreport.cpu_time(one.profile) - inside
-  one.wall = one.wall or headline.real_time(one.profile)
-  if one.cpu <= 0 then return ("%s has no CPU time; nothing is compared"):format(name) end
+  local inside, own_thread = selfreport.own_seconds(profile)
+  one.cpu = one.cpu and one.cpu - inside - own_thread or (selfreport.cpu_time(profile) or 0) - inside
+  if not event or one.cpu <= 0 then return ("%s has no CPU time; nothing is compared"):format(name) end
+  one.wall = one.wall or headline.real_time(profile)
+  one.name, one.ways = name, ways(profile, event)
+  one.tick = event.weight / 1000 / math.max(event.samples, 1)
+  local times, room = times_of(profile, event)
+  one.times = times
+  one.lack = lack_of(profile) or room
 end
 
 local function field(list, key)
@@ -203,25 +219,16 @@ function comparedruns.new(runs)
     for i, one in ipairs(runs[side]) do
       local err = read(one, runs.are_files and one.paths[1] or ("run %d of %s"):format(i, side:upper()))
       if err then return nil, err end
-      all[#all + 1] = one
+      all[#all + 1], tick = one, tick + one.tick / (2 * n)
       for _, path in ipairs(one.paths) do table.insert(paths[side], path) end
-      tick = tick + one.event.weight / 1000 / math.max(one.event.samples, 1) / (2 * n)
     end
   end
-  local found = { a = runs.a, b = runs.b, warnings = warnings(all), cpu = comparison.total(field(runs.a, "cpu"),
-											    field(runs.b, "cpu")) }
+  local found = { a = runs.a, b = runs.b, warnings = warnings(all) }
+  found.cpu = comparison.total(field(runs.a, "cpu"), field(runs.b, "cpu"))
   local wall_a, wall_b = field(runs.a, "wall"), field(runs.b, "wall")
   if #wall_a == n and #wall_b == n then found.wall = comparison.total(wall_a, wall_b) end
   local names_a, names_b = common_names(paths.a, paths.b)
-  local a, b = {}, {}
-  for i = 1, n do
-    for _, side in ipairs { { a, names_a, runs.a[i] }, { b, names_b, runs.b[i] } } do
-      local lack = add_functions(side[1], side[3].profile, side[2], i)
-      if lack then table.insert(found.warnings, ("%s: %s"):format(side[3].name, lack)) end
-      side[3].profile = nil
-    end
-  end
-  found.functions = compare_functions(a, b, n, tick)
+  found.functions = compare_functions(by_name(runs.a, names_a), by_name(runs.b, names_b), n, tick)
   return found
 end
 
