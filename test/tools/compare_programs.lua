@@ -2,9 +2,12 @@
 -- TIMEOUT: 300
 
 local t = require("tools_test")
+local B = require("stream_builder")
+local G = require("sysprof.base.grammar")
 local json = require("json_decode")
 local check_compare = require("check_compare")
 
+local F = B.F
 local COMMAND = ("cd compared && TMPDIR=. '%s' '%s/tools/luajit-sysprof.lua' compare "):format(t.luajit, t.source)
 local PROGRAM = t.source .. "/test/lib/programs/compared_program.lua"
 local WORLD = { source = t.source, luajit = t.luajit }
@@ -59,6 +62,32 @@ status, out, err = try(("-n 2 -- '%s' %s 2 -- '%s' %s 2"):format(t.luajit, progr
 t.equal(status, 0, "programs: " .. err)
 t.contains(out, "; 2 pairs\n", "programs")
 
+-- -- Incomparable runs ---------------------------------------------------------
+
+-- A profile of samples in one function, with a period in milliseconds.
+local function profile(samples, period, host, lost)
+  local b = B.new():meta("host", host):meta("base", "LuaJIT"):context(1, 0)
+  b:event(0, "cpu-clock", G.SPF_UNIT_US, period * 1000000):lfunc(1, 1, "@x.lua", "f", 9)
+  b:stack(1, { F.lfunc(1, 2) })
+  for _ = 1, samples do b:sample(1, 0, 1, G.SPF_VMST_LFUNC, period * 1000) end
+  if lost then b:counters { { G.SPF_COUNTER_LOST_WRITER, lost } } end
+  return b:finish()
+end
+for name, stream in pairs { a1 = profile(40, 10, "box"), a2 = profile(42, 10, "box"), b1 = profile(80, 5, "box"),
+			    b2 = profile(50, 10, "other", 3), none = B.new():context(1, 0):finish() } do
+  t.write_file("compared/" .. name .. ".bin", stream)
+end
+status, out, err = try("a1.bin a2.bin -- b1.bin b2.bin")
+t.equal(status, 0, "incomparable: status: " .. err)
+for _, warning in ipairs { "the runs have different rates: 100 samples a second, 200 samples a second",
+			   "the runs have different machines: box, other", "b2.bin: lost 3 samples" } do
+  t.contains(out, "warning: " .. warning .. "\n", "incomparable")
+end
+t.ok(not out:find("LuaJITs", 1, true), "the same LuaJIT")
+t.contains(out, "(CPU time 0.410 s -> 0.450 s a run, ", "times of the profiles")
+out = select(2, try("a1.bin a2.bin -- a2.bin a1.bin"))
+t.ok(not out:find("warning", 1, true), "no warning: " .. out)
+
 -- -- Failures ------------------------------------------------------------------
 
 local function fails(arguments, message)
@@ -74,6 +103,7 @@ fails("-n 2 -- - -- fails.lua", "standard input is no script for several runs\n"
 fails("-n 2 --keep=kept -- fails.lua -- fails.lua", "cannot make the folder kept: File exists\n")
 fails("-n 2 -- none.lua -- fails.lua", "cannot open none.lua: No such file")
 fails("-n 2 -- fails.lua", "expected two commands, '-- A -- B', got 1; see")
+fails("a1.bin none.bin -- a1.bin a2.bin", "none.bin has no CPU time; nothing is compared\n")
 fails("kept/a1.bin kept/a2.bin -- kept/b1.bin", "expected as many profiles of A as of B, got 2 and 1; see")
 
 -- A signal ends the command and its program; nothing stays.
