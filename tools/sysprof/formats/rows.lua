@@ -63,7 +63,11 @@ end
 
 local function new_row(entry)
   return { entry = entry, self = 0, total = 0, compiled = 0,
-	   stamp = 0, compiled_stamp = 0 }
+	   stamp = 0, compiled_stamp = 0, slots = {} }
+end
+
+local function add_self(row, v, slot)
+  row.self, row.slots[#row.slots + 1] = row.self + v, slot
 end
 
 local function row_of(list, entry)
@@ -103,7 +107,7 @@ local function count_frames(view, by)
       leaf.total = leaf.total + v
       for i = 1, is_told and 0 or n do leaf.is_vague = leaf.is_vague or join.is_of_lua(parts[i]) end
     end
-    leaf.self = leaf.self + v
+    add_self(leaf, v, slot)
   end)
   return list, sum
 end
@@ -126,14 +130,15 @@ local function count_slots(view, text_of)
     local name = text_of(view.profile.slots[slot], view, slot)
     entries[name] = entries[name] or { text = name, kind = "marker" }
     local row = row_of(list, entries[name])
-    row.self, row.total, sum = row.self + v, row.total + v, sum + v
+    add_self(row, v, slot)
+    row.total, sum = row.total + v, sum + v
   end)
   return list, sum
 end
 
--- Returns the list of rows { entry=, self=, total=, compiled= }, not in order, and the sum. compiled is the part of
--- total where it was compiled code. The list has_others if a row has self of other parts. The row of stacks without a
--- Lua function is_vague if Lua frames may be missing there.
+-- Returns the list of rows { entry=, self=, total=, compiled=, slots= }, not in order, and the sum. compiled is the part
+-- of total where it was compiled code, slots are those of self. The list has_others if a row has self of other parts. The
+-- row of stacks without a Lua function is_vague if Lua frames may be missing there.
 function rows.count(view)
   local by = view.options.by or view.options.lines and "line" or "function"
   if slot_text[by] then return count_slots(view, slot_text[by]) end

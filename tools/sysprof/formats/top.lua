@@ -5,6 +5,7 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
+local errors = require("sysprof.show.errors")
 local events = require("sysprof.model.events")
 local headline = require("sysprof.show.headline")
 local memory = require("sysprof.show.memory")
@@ -20,11 +21,12 @@ local LABEL_WIDTH, BRIEF_WIDTH = 18, 9	-- Of the head, at least.
 
 local SHORT_SHARE = 0.05	-- Of short waits: above, the table tells how to see their lines.
 local SHORT_HINT = "\n%s are below the threshold, so they have no stack; a lower one shows lines: -e %s/threshold=%d/\n"
+local ERROR, SAME, ERROR_WIDTH = "+-", "~", 8
 local ABOUT_LUA = "\nSelf has C code and VM work that the function called; --by=function shows them.\n"
 
 local ABOUT_NO_LUA = "[no Lua function] is C code outside of Lua: threads, reading a script, the table of strings.\n"
 
-local top = {}
+local top = { needs_spread = true }
 
 -- -- Table -----------------------------------------------------------------
 
@@ -103,10 +105,22 @@ local function short_hint(view, list, sum)
   end
 end
 
+-- Returns the errors of the first rows as texts, and a mark for each row that chance may have put below the one above. Both
+-- are "" without errors, and the width of the column is 0.
+local function error_texts(list, shown, its)
+  local texts, marks, width = {}, {}, 0
+  for i = 1, shown do
+    texts[i] = its and its:text(list[i]) or ""
+    marks[i] = its and i > 1 and list[i].self > 0 and its:is_same(list[i], list[i - 1]) and SAME or ""
+    width = math.max(width, #texts[i])
+  end
+  return texts, marks, width
+end
+
 -- -- API -------------------------------------------------------------------
 
 -- Shows at most view.options.limit rows, or all if that is 0. The column for compiled
--- code appears only if samples have compiled code.
+-- code appears only if samples have compiled code, that for errors only if chance has made some.
 function top.render(view, write)
   if view.base then return render_comparison(view, write) end
   if top_waits.shows(view.options) then return render_waits(view, write) end
@@ -115,20 +129,26 @@ function top.render(view, write)
   if view.options.no_rows or view.options.brief and #list == 0 then return end
   local compiled = false
   for _, row in ipairs(list) do compiled = compiled or row.compiled > 0 end
-  local function line(self, self_share, total, total_share, share, name)
-    write(("%12s %7s %12s %7s"):format(self, self_share, total, total_share))
+  local shown, its = rows.shown(view, list), errors.of(view)
+  local texts, marks, width = error_texts(list, shown, its)
+  if width > 0 then width = math.max(width, ERROR_WIDTH) end
+  local function line(mark, self, err, self_share, total, total_share, share, name)
+    write(mark .. ("%" .. 12 - #mark .. "s"):format(self))
+    if width > 0 then write((" %" .. width .. "s"):format(err)) end
+    write((" %7s %12s %7s"):format(self_share, total, total_share))
     if compiled then write((" %9s"):format(share)) end
     write("  " .. name .. "\n")
   end
-  line(view:column("self"), "self%", view:column("total"), "total%", "compiled%", rows.name(view))
-  local shown = rows.shown(view, list)
+  line("", view:column("self"), ERROR, "self%", view:column("total"), "total%", "compiled%", rows.name(view))
   for i = 1, shown do
     local row = list[i]
-    line(view:value_text(row.self), percent(row.self, sum),
+    line(marks[i], view:value_text(row.self), texts[i], percent(row.self, sum),
 	 view:value_text(row.total), percent(row.total, sum),
 	 compiled_text(row), row.entry.text)
   end
   rows.write_rest(view, shown, list, write)
+  local few = its and list[1] and its:few_text(list[1])
+  if few then write("\n" .. few .. ".\n") end
   local is_lua = view.options.by == "lua"
   if is_lua and list.has_others and not view.event.is_of_things then write(ABOUT_LUA) end
   for i = 1, is_lua and shown or 0 do

@@ -7,7 +7,7 @@ local G = require("sysprof.base.grammar")
 local leafwork = {}
 
 -- Whether the places of work are unknown: of lost samples, of threads not sampled, and of CPU time without a tick.
-local function is_unplaced(what, arg)
+function leafwork.is_unplaced(what, arg)
   return what == G.SPF_WORK_UNKEPT or what == G.SPF_WORK_OTHERS or
 	 what == G.SPF_WORK_UNSEEN and arg == G.SPF_UNSEEN_NO_TICK
 end
@@ -47,7 +47,7 @@ function leafwork.unplaced(profile, event)
     local factor = event.members[slots:event(i)]
     local what, arg
     if factor then what, arg = leafwork.of(profile, i) end
-    if what and is_unplaced(what, arg) then
+    if what and leafwork.is_unplaced(what, arg) then
       sums[what], n = (sums[what] or 0) + slots:weight(i) * factor, n + slots:samples(i)
     end
   end

@@ -394,6 +394,7 @@ local function add(m, q)
     end
   end
   if p.columns and q.columns then p.columns:merge(q.columns, slot_of) end
+  if p.spread and q.spread then p.spread:merge(q.spread, slot_of) end
   array.free(slot_of)
   array.free(m.nodes)
   p.marks:merge(q.marks)

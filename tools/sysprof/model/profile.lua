@@ -22,6 +22,7 @@ local ranges = require("sysprof.base.ranges")
 local room = require("sysprof.model.room")
 local sentences = require("sysprof.model.sentences")
 local slots = require("sysprof.model.slots")
+local spread = require("sysprof.model.spread")
 local stacks = require("sysprof.model.stacks")
 local timeline = require("sysprof.model.timeline")
 local units = require("sysprof.model.units")
@@ -83,6 +84,7 @@ end
 -- options, all off if missing:
 --   timeline   keep each sample's time, weight and slot (sysprof.model.timeline)
 --   activity   note what threads do over time (sysprof.model.activity, sysprof.model.columns)
+--   spread     note how chance spreads amounts (sysprof.model.spread)
 --   live       of a program that runs: less room (sysprof.model.room)
 --   from, to   count only samples in [from, to), microseconds since the start; of waits the part in it
 function profile.new(options)
@@ -119,13 +121,15 @@ function profile.new(options)
     whole = true,	-- All times were asked for.
     timeline = nil,	-- See sysprof.model.timeline,
     activity = nil,	-- sysprof.model.activity,
-    columns = nil,	-- and sysprof.model.columns.
+    columns = nil,	-- sysprof.model.columns,
+    spread = nil,	-- and sysprof.model.spread.
     marks = nil, from = 0, to = math.huge,	-- And the times that they count in.
   }, mt)
   p.add = profile_adder(p)
   p:add_session()
   activity.attach(p, options or {})
   columns.attach(p, options or {})
+  spread.attach(p, options or {})
   timeline.attach(p, options or {})
   p.marks = marks.new(p.timeline ~= nil)
   return p

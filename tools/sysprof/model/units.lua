@@ -86,6 +86,8 @@ local by_number = {
   },
 }
 
+units.BYTES = by_number[G.SPF_UNIT_BYTES]
+
 -- Returns the unit of a number SPF_UNIT_*.
 function units.of(number)
   return by_number[number] or COUNT

@@ -12,6 +12,7 @@ local events = require("sysprof.model.events")
 local limits = require("sysprof.base.limits")
 local numbers = require("sysprof.read.numbers")
 local things = require("sysprof.read.things")
+local units = require("sysprof.model.units")
 
 local id = numbers.id
 
@@ -64,9 +65,10 @@ end
 -- Counts the fields of a sample, which was counted in a slot. Returns false if there are too many things; false and a
 -- sentence if a sum is too large.
 function fields.keep(f, profile, slot, index, weight)
-  if f.number and f.number > 0 and
-     not things.begin(f.things, events.of_index(profile.session, index), profile, slot, weight, f) then
-    return false
+  local event = events.of_index(profile.session, index)
+  if f.number and f.number > 0 and not things.begin(f.things, event, profile, slot, weight, f) then return false end
+  if profile.spread and units.of(event.unit) == units.BYTES then
+    profile.spread:draw(slot, weight, f.second, f.size, event.period)
   end
   if f.second and not profile:add_second(slot, f.second) then return false, limits.sentence("WEIGHT") end
   return true

@@ -111,6 +111,7 @@ function things.finish(all, event, profile)
 				  slots:host(from), 1, weight, second)
     if not slot then break end
     events.add_left(left, variance)
+    if profile.spread then profile.spread:draw(slot, weight, thing.second and second, thing.size) end
     if profile.timeline then
       profile.timeline:add(thing.time, weight, slot)
       if second > 0 then profile.timeline:set_second(second) end

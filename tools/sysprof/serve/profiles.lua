@@ -39,7 +39,8 @@ end
 local function render(write, paths, wanted, event, title, names, most)
   local format = require("sysprof.formats." .. wanted.format)
   local profile, err, bad = reader.read_all(paths, { timeline = format.needs_timeline,
-						     activity = format.needs_activity, live = most ~= nil, most = most })
+						     activity = format.needs_activity, spread = format.needs_spread,
+						     live = most ~= nil, most = most })
   if not profile then return 503, ("%s: %s"):format(names[bad] or bad, err) end
   for _, problem in ipairs(profile.problems) do problem.file = names[problem.file] or problem.file end
   local shown, wrong = view.new(profile, { event = event, limit = TOP_LIMIT, fixed_limit = true,

@@ -30,7 +30,7 @@ local function render(paths, opt)
     return nil, "no profile: the script ended before the profile began", true
   end
   local profile, err, which = reader.read_all(paths, { timeline = renderer.needs_timeline,
-						activity = renderer.needs_activity,
+						activity = renderer.needs_activity, spread = renderer.needs_spread,
 						live = opt.programs ~= nil and opt.format == "bin",	-- For the summary.
 						progress = progress.new() })
   if not profile then

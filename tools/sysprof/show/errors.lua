@@ -1,0 +1,79 @@
+----------------------------------------------------------------------------
+-- Errors of the amounts of rows, as texts: 95 % intervals, rows that do not differ, and too few samples.
+----------------------------------------------------------------------------
+
+local spread = require("sysprof.model.spread")
+local text = require("sysprof.base.text")
+local units = require("sysprof.model.units")
+
+local LOPSIDED = 0.25	-- Difference of the sides of an interval, in halves of it: above, both ends are shown.
+local FEW = 0.25	-- Half an interval, in amounts: above, there are few samples.
+local ENOUGH = 0.1	-- What more samples are to reach.
+local SHORTEST_MS = 1	-- Interval that any system reaches.
+
+local errors = {}
+local methods = {}
+local mt = { __index = methods }
+
+-- Returns the errors of a view's rows; nil if the profile has not noted them.
+function errors.of(view)
+  local its = spread.of(view.profile, view.event, view.weight)
+  return its and setmetatable({ view = view, spread = its, known = {} }, mt)
+end
+
+local function row_of(self, row)
+  local known = self.known[row]
+  if not known then
+    known = self.spread:row(row.slots)
+    known.low, known.high = self.spread:interval(known, row.self)
+    self.known[row] = known
+  end
+  return known
+end
+
+-- Returns the ends of the interval of a row's self.
+function methods:interval(row)
+  local its = row_of(self, row)
+  return its.low, its.high
+end
+
+-- Returns what stands beside a row's self: half of the interval, or both ends if they are not alike; "" if it is exact.
+function methods:text(row)
+  local low, high = self:interval(row)
+  local half, view = (high - low) / 2, self.view
+  local shown = view:value_text(half)
+  if shown == view:value_text(0) then return "" end
+  if math.abs(high + low - 2 * row.self) <= LOPSIDED * half then return shown end
+  return ("%s .. %s"):format(view:value_text(low), view:value_text(high))
+end
+
+-- Whether chance alone can make the difference of the selves of two rows.
+function methods:is_same(row, above)
+  return self.spread:is_same(row_of(self, row), row.self, row_of(self, above), above.self)
+end
+
+-- Returns by which option a run takes so many times more samples, or nil.
+local function remedy(event, times)
+  local period, unit = event.periods[1], units.of(event.unit)
+  if event.of or #event.periods ~= 1 then return nil end
+  if unit == units.BYTES then
+    local bytes = 2 ^ math.max(math.floor(math.log(period / times) / math.log(2)), 0)
+    return ("-e %s/period=%.0f/"):format(event.name, bytes)
+  elseif unit.is_cpu and period / 1e6 > SHORTEST_MS then
+    return ("--interval=%.1g"):format(math.max(period / 1e6 / times, SHORTEST_MS))
+  end
+end
+
+-- Says how to get more samples, if there are too few for the row; or nil.
+function methods:few_text(row)
+  local low, high = self:interval(row)
+  local half, view = (high - low) / 2, self.view
+  if half <= FEW * row.self then return nil end
+  local samples = 0
+  for _, slot in ipairs(row.slots) do samples = samples + view.profile.slots:samples(slot) end
+  local how = remedy(view.event, (half / row.self / ENOUGH) ^ 2)
+  return ("%s: %s +- %s; %sa longer run tells more"):format(text.plural(samples, "sample"), view:amount_text(row.self),
+    view:value_text(half), how and how .. " or " or "")
+end
+
+return errors
