@@ -199,14 +199,15 @@ t.contains(err, "Usage: luajit-sysprof VERB", "nothing: message")
 -- -- Tables ----------------------------------------------------------------
 
 -- C code counts for the Lua function that called it.
-local table_text = prints("report a.bin", "           3    75.0            3    75.0  f (x.lua:2)\n")
-t.contains(table_text, "           1    25.0            4   100.0  main chunk (x.lua)\n", "report")
+local table_text = prints("report a.bin", "           3   1 .. 4    75.0            3    75.0  f (x.lua:2)\n")
+t.contains(table_text, "~          1   0 .. 3    25.0            4   100.0  main chunk (x.lua)\n", "report")
 t.ok(not table_text:find("malloc"), "report: no C function")
+t.contains(table_text, "\n3 samples +- 2; a longer run tells more.\n", "report: few samples")
 prints("report --by=function a.bin", "malloc")
 prints("report --lines --by=lua a.bin", "f (x.lua:3)")
 -- Functions of one place whose names differ are kept apart.
-local both = prints("report a.bin b.bin", "           3    50.0            3    50.0  f (x.lua:2)\n")
-t.contains(both, "           1    16.7            1    16.7  g (x.lua:2)\n", "two names")
+local both = prints("report a.bin b.bin", "           3        2    50.0            3    50.0  f (x.lua:2)\n")
+t.contains(both, "~          1   0 .. 4    16.7            1    16.7  g (x.lua:2)\n", "two names")
 prints("report --format=txt -o - a.bin", "f (x.lua:2)")
 prints("report --format=collapsed a.bin", "main chunk (x.lua);f (x.lua:2)")
 prints("info a.bin", "vm states")

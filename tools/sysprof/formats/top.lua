@@ -105,8 +105,8 @@ local function short_hint(view, list, sum)
   end
 end
 
--- Returns the errors of the first rows as texts, and a mark for each row that chance may have put below the one above. Both
--- are "" without errors, and the width of the column is 0.
+-- Returns the errors of the first rows as texts, and a mark for each row that chance may have put below the one above.
+-- Both are "" without errors. Returns also the width of the texts, 0 if all are "".
 local function error_texts(list, shown, its)
   local texts, marks, width = {}, {}, 0
   for i = 1, shown do

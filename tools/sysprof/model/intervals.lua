@@ -4,7 +4,8 @@
 -- A share is an estimate of a binomial distribution with the effective number of samples n that explains its variance
 -- (Korn and Graubard, "Confidence intervals for proportions with small expected number of positive counts", 1998). Its
 -- interval is that of Clopper and Pearson (1934), which holds the truth in at least 95 %. Amounts that are drawn have
--- the limit of many samples, a Poisson distribution. With many samples on both sides, Wilson's interval (1927) is as good.
+-- the limit of many samples, a Poisson distribution. With many samples on both sides, Wilson's interval (1927) is as
+-- good.
 ----------------------------------------------------------------------------
 
 local Z = 1.959964		-- Of 95 %, two sides.

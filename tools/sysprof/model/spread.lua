@@ -1,14 +1,14 @@
 ----------------------------------------------------------------------------
 -- Spread of samples: how far chance may have moved the amount of a row of a table.
 --
--- Ticks. A clock takes one sample in each period, so its samples are stratified in time (Cochran, "Sampling Techniques",
--- 1977, ch. 5 and 8). The CPU time of a session is known, that of a row is its share of the ticks. The time is divided
--- into strata of neighbouring ticks. If a row has the share p of the weight in a stratum with n ticks of the weights w,
--- its amount has the variance n/(n-1) * sum(w^2 * (tick is of the row - p)^2) there. That is the variance of n
--- independent ticks. Regular ticks have less, because the parts of a stratum differ, and their differences
--- count as chance (collapsed strata, ibid. 5A.12). So phases that are longer than a stratum make the interval
--- narrower, as they should, and shorter ones leave it too wide. A row that fills whole strata has no variance inside:
--- each edge between strata adds half of the squared step, by successive differences (Wolter, "Introduction to Variance
+-- Ticks. A clock takes one sample in each period, so its samples are stratified in time (Cochran, "Sampling
+-- Techniques", 1977, ch. 5 and 8). The CPU time of a session is known, that of a row is its share of the ticks. The
+-- time is divided into strata of neighbouring ticks. If a row has the share p of the weight in a stratum with n ticks
+-- of the weights w, its amount has the variance n/(n-1) * sum(w^2 * (tick is of the row - p)^2) there. That is the
+-- variance of n independent ticks. Regular ticks have less, because the parts of a stratum differ, and their
+-- differences count as chance (collapsed strata, ibid. 5A.12). So phases that are longer than a stratum make the
+-- interval narrower, and shorter ones leave it too wide. A row that fills whole strata has no variance inside: each
+-- edge between strata adds half of the squared step, by successive differences (Wolter, "Introduction to Variance
 -- Estimation", 2007, ch. 8). No interval sees a program in lockstep with the clock.
 -- Events of the kernel with a period are ticks of what they count.
 --

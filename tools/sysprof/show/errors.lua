@@ -71,9 +71,9 @@ function methods:few_text(row)
   if half <= FEW * row.self then return nil end
   local samples = 0
   for _, slot in ipairs(row.slots) do samples = samples + view.profile.slots:samples(slot) end
-  local how = remedy(view.event, (half / row.self / ENOUGH) ^ 2)
-  return ("%s: %s +- %s; %sa longer run tells more"):format(text.plural(samples, "sample"), view:amount_text(row.self),
-    view:value_text(half), how and how .. " or " or "")
+  local how, amount = remedy(view.event, (half / row.self / ENOUGH) ^ 2), text.plural(samples, "sample")
+  if view.unit ~= units.SAMPLES then amount = ("%s: %s"):format(amount, view:amount_text(row.self)) end
+  return ("%s +- %s; %sa longer run tells more"):format(amount, view:value_text(half), how and how .. " or " or "")
 end
 
 return errors
