@@ -5,6 +5,7 @@
 -- write_shares() shows shares and their changes in points; or amounts, of what is left of things.
 ----------------------------------------------------------------------------
 
+local errors = require("sysprof.show.errors")
 local events = require("sysprof.model.events")
 local headline = require("sysprof.show.headline")
 local memory = require("sysprof.show.memory")
@@ -18,26 +19,31 @@ local units = require("sysprof.model.units")
 local NAMED = 5		-- Functions that are named as gone, and as new.
 local SMALL = 0.005	-- Part of the larger profile that a gone or new function has at least.
 
+local SAME, ERROR_WIDTH = "~", 8
+local ABOUT_SAME = "\n~: the samples do not tell it from no change.\n"
+
 local top_compare = {}
 
--- Returns rows { text=, self=, total=, base_self=, base_total= } in the unit of the view, not in order, and the sums.
+-- Returns rows { text=, self=, total=, slots=, and the same with base_ } in the unit of the view, not in order, and the
+-- sums.
 function top_compare.rows(view)
   local list, by_text = {}, {}
-  local function each(counted, self, total)
+  local function each(counted, self, total, slots)
     for _, row in ipairs(counted) do
       local name = row.entry.text
       local r = by_text[name]
       if not r then
-	r = { text = name, self = 0, total = 0, base_self = 0, base_total = 0 }
+	r = { text = name, self = 0, total = 0, base_self = 0, base_total = 0, slots = {}, base_slots = {} }
 	by_text[name], list[#list + 1] = r, r
       end
       r[self], r[total] = r[self] + row.self, r[total] + row.total
+      for _, slot in ipairs(row.slots) do r[slots][#r[slots] + 1] = slot end
     end
   end
   local counted, sum = rows.count(view)
-  each(counted, "self", "total")
+  each(counted, "self", "total", "slots")
   local base_counted, base_sum = rows.count(view.base)
-  each(base_counted, "base_self", "base_total")
+  each(base_counted, "base_self", "base_total", "base_slots")
   list.sum, list.base_sum = sum, base_sum
   return list, sum
 end
@@ -229,6 +235,23 @@ local function write_head(view, list, write)
   write("\n")
 end
 
+-- Returns the errors of the changes of the first rows as texts, a mark for each that chance alone can make, and the
+-- width of the texts, 0 without errors.
+local function change_errors(view, list, shown, signed_value)
+  local its, base = errors.of(view), errors.of(view.base)
+  local texts, marks, width = {}, {}, 0
+  for i = 1, shown do
+    local r, is_chance = list[i], false
+    texts[i] = ""
+    if its and base then
+      texts[i], is_chance = its:change(r, base, { self = r.base_self, slots = r.base_slots }, signed_value)
+    end
+    marks[i] = is_chance and SAME or ""
+    width = math.max(width, #texts[i])
+  end
+  return texts, marks, width > 0 and math.max(width, ERROR_WIDTH) or 0
+end
+
 function top_compare.render(view, list, write)
   local function value(v) return view:value_text(v) end
   write_head(view, list, write)
@@ -240,15 +263,21 @@ function top_compare.render(view, list, write)
   if #some == 0 then return end
   sort_by_change(some)
   local function share(v, sum) return sum > 0 and ("%.1f"):format(100 * v / sum) or "0.0" end
-  local form = "%11s %11s %11s %8s %8s  %s\n"
-  write(form:format("change", view:column("before"), "after", "before%", "after%", text.clean(rows.name(view))))
   local shown = rows.shown(view, some)
+  local texts, marks, width = change_errors(view, some, shown, function(v) return signed(value, v) end)
+  local form = " %11s %11s %8s %8s  %s\n"
+  local function line(mark, change, err, ...)
+    write(mark .. ("%" .. 11 - #mark .. "s"):format(change) ..
+	  (width > 0 and (" %" .. width .. "s"):format(err) or "") .. form:format(...))
+  end
+  line("", "change", "+-", view:column("before"), "after", "before%", "after%", text.clean(rows.name(view)))
   for i = 1, shown do
     local r = some[i]
-    write(form:format(signed(value, r.self_change), value(r.base_self), value(r.self),
-		      share(r.base_self, list.base_sum), share(r.self, list.sum), r.text))
+    line(marks[i], signed(value, r.self_change), texts[i], value(r.base_self), value(r.self),
+	 share(r.base_self, list.base_sum), share(r.self, list.sum), r.text)
   end
   rows.write_rest(view, shown, some, write)
+  if #table.concat(marks) > 0 then write(ABOUT_SAME) end
 end
 
 return top_compare

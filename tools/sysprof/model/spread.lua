@@ -209,6 +209,15 @@ end
 local its_methods = {}
 local its_mt = { __index = its_methods }
 
+-- Returns the most that a row without samples may have.
+local function most_unseen(self, event)
+  if self.sum > 0 then return select(2, intervals.share(0, self.n)) * self.sum end
+  if self.weight ~= "weight" or units.of(event.unit) ~= units.BYTES then return 0 end
+  local period = event.longest
+  for _, its in ipairs(event.periods) do period = math.max(period, its) end
+  return select(2, intervals.count(0)) * period
+end
+
 -- Returns the spread of the amounts of an event, of sysprof.model.events; nil if the profile has not noted it.
 -- weight: "samples", "weight", "second".
 function spread.of(profile, event, weight)
@@ -217,7 +226,7 @@ function spread.of(profile, event, weight)
   if not own.heads then link(own) end
   local self = setmetatable({ spread = own, profile = profile, factors = event.members, weight = weight,
 			      n = 0, sum = 0, strata = {}, of_block = {},	-- Of all ticks.
-			      zero = nil }, its_mt)	-- What no sample may stand for.
+			      unseen = 0 }, its_mt)	-- The most that a row without samples may have.
   local blocks, slots = {}, profile.slots
   for slot = 1, weight == "second" and 0 or slots:count() do
     if self.factors[slots:event(slot)] and has_ticks(profile, slot) then
@@ -229,6 +238,7 @@ function spread.of(profile, event, weight)
     end
   end
   self.strata, self.of_block = strata_of(blocks)
+  self.unseen = most_unseen(self, event)
   return self
 end
 
@@ -273,6 +283,7 @@ end
 -- Returns the ends of the interval of the amount of a row.
 function its_methods:interval(row, amount)
   local low, high = amount, amount
+  if amount == 0 then return 0, self.unseen end
   if self.sum > 0 and row.sum > 0 then
     local p = math.min(row.sum / self.sum, 1)
     local variance, n = tick_variance(self, row), self.n
@@ -293,11 +304,6 @@ end
 function its_methods:is_same(a, amount, b, other)
   local variance = tick_variance(self, a, b) + a.variance + b.variance
   return variance > 0 and math.abs(amount - other) < intervals.Z * math.sqrt(variance)
-end
-
--- Returns the variance of the amount of a row.
-function its_methods:variance(row)
-  return tick_variance(self, row) + row.variance
 end
 
 return spread

@@ -37,14 +37,37 @@ function methods:interval(row)
   return its.low, its.high
 end
 
--- Returns what stands beside a row's self: half of the interval, or both ends if they are not alike; "" if it is exact.
+-- Returns an interval as a text: half of it, or both ends if they are not alike; "" if it is exact. value_text(v): of
+-- an end.
+local function interval_text(low, value, high, value_text)
+  local half = (high - low) / 2
+  local shown = value_text(half)
+  if shown == value_text(0) then return "" end
+  if math.abs(high + low - 2 * value) <= LOPSIDED * half then return shown end
+  return ("%s .. %s"):format(value_text(low), value_text(high))
+end
+
+-- Returns what stands beside a row's self.
 function methods:text(row)
+  if row.self == 0 then return "" end
   local low, high = self:interval(row)
-  local half, view = (high - low) / 2, self.view
-  local shown = view:value_text(half)
-  if shown == view:value_text(0) then return "" end
-  if math.abs(high + low - 2 * row.self) <= LOPSIDED * half then return shown end
-  return ("%s .. %s"):format(view:value_text(low), view:value_text(high))
+  return interval_text(low, row.self, high, function(v) return self.view:value_text(v) end)
+end
+
+-- Returns what stands beside the change of a row's self since a row of the base, and whether chance alone can make it.
+-- signed(v): text of a change. The ends are Newcombe's ("Interval estimation for the difference between independent
+-- proportions", 1998).
+function methods:change(row, base, base_row, signed)
+  local low, high = self:interval(row)
+  local base_low, base_high = base:interval(base_row)
+  local change = row.self - base_row.self
+  local least = change - math.sqrt((row.self - low) ^ 2 + (base_high - base_row.self) ^ 2)
+  local most = change + math.sqrt((high - row.self) ^ 2 + (base_row.self - base_low) ^ 2)
+  local half = (most - least) / 2
+  if math.abs(most + least - 2 * change) <= LOPSIDED * half then
+    return interval_text(least, change, most, function(v) return self.view:value_text(v) end), least < 0 and most > 0
+  end
+  return interval_text(least, change, most, signed), least < 0 and most > 0
 end
 
 -- Whether chance alone can make the difference of the selves of two rows.

@@ -5,10 +5,11 @@
 
 local G = require("sysprof.base.grammar")
 local events = require("sysprof.model.events")
+local intervals = require("sysprof.model.intervals")
 local text = require("sysprof.base.text")
 local units = require("sysprof.model.units")
 
-local CHANCE = 2	-- Standard errors that are no fact.
+local Z = intervals.Z
 
 local memory = {}
 
@@ -32,7 +33,7 @@ function memory.left_text(e, whole)
     s = ("%s: up to %s%s"):format(s, unit.total(most), how)
   end
   if held then s = s .. (" of %s that the VM holds"):format(unit.total(held)) end
-  if err then s = ("%s, standard error %s"):format(s, unit.total(err)) end
+  if err then s = ("%s +- %s"):format(s, unit.total(Z * err)) end
   if e.lacks then s = s .. ", error unknown: allocations were lost" end
   if (err or e.lacks) and e.second then s = s .. ", " .. text.counted(e.second_weight, e.second) end
   if #e.periods == 1 and e.periods[1] > 0 then
@@ -50,7 +51,7 @@ end
 local function rest_text(e, held)
   local unit, err, most, how = units.of(e.unit), events.left_error(e), memory.unseen(e, held)
   local s = rest_of(unit, held - e.weight)
-  if err then return ("%s, standard error %s"):format(s, unit.total(err)) end
+  if err then return ("%s +- %s"):format(s, unit.total(Z * err)) end
   if e.lacks then return s .. ", error unknown" end
   return most and ("%s to %s%s"):format(unit.total(held - most), s, how) or s
 end
@@ -59,7 +60,7 @@ end
 function memory.rest(e)
   local err, most = events.left_error(e)
   local rest = e.total and e.total - e.weight or 0
-  return rest > (err and CHANCE * err or most or 0) and rest or nil
+  return rest > (err and Z * err or most or 0) and rest or nil
 end
 
 -- Appends lines of what is left, and of the rest of what the VM holds.
