@@ -182,7 +182,7 @@ local function check(name, counts, most)
 end
 
 local names = {}
-for name in pairs(kinds) do names[#names + 1] = name end
+for name in pairs(kinds) do if not os.getenv('K') or os.getenv('K') == name then names[#names + 1] = name end end
 table.sort(names)
 for _, name in ipairs(names) do
   local counts, second = tally(), tally()

@@ -7,12 +7,15 @@
 -- unless the user has chosen an event or a weight.
 ----------------------------------------------------------------------------
 
+local errors = require("sysprof.show.errors")
 local events = require("sysprof.model.events")
 local linecosts = require("sysprof.show.linecosts")
 local selfreport = require("sysprof.show.selfreport")
 local sort = require("sysprof.base.sort")
 local source = require("sysprof.show.source")
 local text = require("sysprof.base.text")
+
+local ERROR_WIDTH = 8
 
 local annotate = {}
 
@@ -52,6 +55,22 @@ local function count_others(view, chunks)
   return list
 end
 
+-- Returns the errors of self by line, as texts, and their width, 0 if there are none.
+local function error_texts(view, rows)
+  local its, texts, width = errors.of(view), {}, 0
+  for number, row in pairs(its and rows or {}) do
+    texts[number] = its:text(row)
+    width = math.max(width, #texts[number])
+  end
+  return texts, width > 0 and math.max(width, ERROR_WIDTH) or 0
+end
+
+-- Returns the first columns of a row.
+local function first_columns(self, self_text, err, ...)
+  local error_text = self.error_width > 0 and (" %" .. self.error_width .. "s"):format(err) or ""
+  return ("%12s%s %7s %12s %7s"):format(self_text, error_text, ...)
+end
+
 -- -- API -------------------------------------------------------------------
 
 local methods = {}
@@ -69,7 +88,8 @@ function annotate.new(view, path)
     local nothing = selfreport.nothing(view.profile) or view.shown == 0 and view.filter and view:nothing_text()
     return nil, nothing or ("the profile has no samples in '%s'"):format(text.clean(path))
   end
-  return setmetatable({ view = view, path = found, lines = lines, rows = rows,
+  local texts, width = error_texts(view, rows)
+  return setmetatable({ view = view, errors = texts, error_width = width, path = found, lines = lines, rows = rows,
 			file = file, sum = sum, others = others, counted = counted }, mt)
 end
 
@@ -81,8 +101,8 @@ local function write_row(self, write, number, name, line)
   end
   local row = self.rows[number]
   local s, t = row and row.self or 0, row and row.total or 0
-  local columns = { ("%12s %7s %12s %7s"):format(value(self.view, s), share(s),
-						 value(self.view, t), share(t)) }
+  local columns = { first_columns(self, value(self.view, s), self.errors[number] or "", share(s), value(self.view, t),
+				  share(t)) }
   for _, other in ipairs(self.others) do
     local its = other.rows[number]
     columns[#columns + 1] = ("%12s"):format(value(other.view, its and its.total or 0))
@@ -105,8 +125,7 @@ local function write_head(self, write)
   if warning then head("warning", text.clean(warning)) end
   head("self", of_all(self.file.self))
   head("total", of_all(self.file.total))
-  local columns = { ("%12s %7s %12s %7s"):format(view:column("self"), "self%",
-						 view:column("total"), "total%") }
+  local columns = { first_columns(self, view:column("self"), "+-", "self%", view:column("total"), "total%") }
   for _, other in ipairs(self.others) do
     local v = other.view
     head("total " .. v.what, v:amount_text(other.file.total))

@@ -263,21 +263,23 @@ function its_methods:row(slots)
   return row
 end
 
--- Returns the variance of the ticks of a row, or of the difference of two.
+-- Returns the variance of the ticks of a row, or of the difference of two. Few ticks of very different weights tell too
+-- little of their squares: then those of the whole stratum count.
 local function tick_variance(self, a, b)
-  local sum, before = 0, nil
+  local edges, own, whole, before = 0, 0, 0, nil
   for i, s in ipairs(self.strata) do
     if s.weight > 0 then
       local first, second = a.weight[i] or 0, b and b.weight[i] or 0
       local first_squares, second_squares = a.squares[i] or 0, b and b.squares[i] or 0
-      local d = (first - second) / s.weight
+      local d, few = (first - second) / s.weight, s.n > 1 and s.n / (s.n - 1) or 0
       local inside = first_squares + second_squares - 2 * d * (first_squares - second_squares) + d * d * s.squares
-      if s.n > 1 then sum = sum + math.max(inside, 0) * s.n / (s.n - 1) end
-      if before then sum = sum + (d - before) ^ 2 / 2 * s.squares / s.n end
+      own = own + few * math.max(inside, 0)
+      whole = whole + few * math.max((first + second) / s.weight - d * d, 0) * s.squares
+      if before then edges = edges + (d - before) ^ 2 / 2 * s.squares / s.n end
       before = d
     end
   end
-  return sum
+  return edges + math.max(own, whole)
 end
 
 -- Returns the ends of the interval of the amount of a row.

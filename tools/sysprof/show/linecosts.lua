@@ -13,7 +13,7 @@ local LFUNC = G.SPF_FRAME_LFUNC
 local linecosts = {}
 
 local function new_row()
-  return { self = 0, total = 0, compiled = 0, stamp = 0, compiled_stamp = 0 }
+  return { self = 0, total = 0, compiled = 0, stamp = 0, compiled_stamp = 0, slots = {} }
 end
 
 local function add_total(row, v, stamp)
@@ -21,7 +21,7 @@ local function add_total(row, v, stamp)
 end
 
 -- Returns { chunk=, self=, total=, rows= } by chunk name, and the sum of all samples. rows are { self=, total=,
--- compiled= } by line; compiled is the part of total where it was compiled code. Line 0 is not known.
+-- compiled=, slots= } by line, slots are those of self; compiled is the part of total where it was compiled code. Line 0 is not known.
 -- key_of(chunk) returns the name under which a chunk counts, or nil if it does not.
 function linecosts.count(view, charged, key_of)
   local p = view.profile
@@ -43,7 +43,7 @@ function linecosts.count(view, charged, key_of)
     end
     return file, row
   end
-  view:each_joined(function(parts, n, v)
+  view:each_joined(function(parts, n, v, slot)
     stamp, sum = stamp + 1, sum + v
     local leaf_file, leaf
     for i = 1, n do
@@ -61,7 +61,10 @@ function linecosts.count(view, charged, key_of)
 		     not p:is_builtin(all.payload[math.abs(frame)])
       if is_lua or not charged then leaf_file, leaf = file, row end
     end
-    if leaf then leaf.self, leaf_file.self = leaf.self + v, leaf_file.self + v end
+    if leaf then
+      leaf.self, leaf_file.self = leaf.self + v, leaf_file.self + v
+      leaf.slots[#leaf.slots + 1] = slot
+    end
   end)
   return files, sum
 end
