@@ -2,9 +2,10 @@
 -- Hot lines: the lines of all Lua files with most of the cost, with some lines around.
 --
 -- Total counts the samples with the line anywhere on the stack, once each; self those where it is the innermost
--- Lua line. compiled% is the compiled part of total.
+-- Lua line; +- is its error (sysprof.show.errors). compiled% is the compiled part of total.
 ----------------------------------------------------------------------------
 
+local errors = require("sysprof.show.errors")
 local headline = require("sysprof.show.headline")
 local linecosts = require("sysprof.show.linecosts")
 local sort = require("sysprof.base.sort")
@@ -14,6 +15,7 @@ local text = require("sysprof.base.text")
 local AROUND = 2	-- Lines before and after a hot one.
 local HOT = 1		-- Percent of all samples, for self.
 local FILES = 20
+local ERROR_WIDTH = 4
 local NAME_BYTES = 60	-- Bytes of the text of a chunk that is no file.
 
 local hotlines = {}
@@ -84,15 +86,35 @@ function hotlines.new(view, path)
     return nil, path and ("the profile has no samples in '%s'"):format(text.clean(path)) or
 		"the profile has no samples with Lua lines"
   end
-  return setmetatable({ view = view, path = found, is_named = is_named, hint = hint, list = list, sum = sum,
-			least = least_hot(list, sum, view.options.limit) }, mt)
+  return setmetatable({ view = view, errors = errors.of(view), path = found, is_named = is_named, hint = hint,
+			list = list, sum = sum, least = least_hot(list, sum, view.options.limit) }, mt)
 end
 
-local function write_line(self, write, row, number, line)
+-- Returns the errors of self in regions of a file by line, as texts, and their width, 0 if there are none.
+local function error_texts(self, file, regions)
+  local texts, width = {}, 0
+  local function share(v) return ("%.1f"):format(100 * v / self.sum) end
+  for _, region in ipairs(self.errors and regions or {}) do
+    for number = region[1], region[2] do
+      local row = file.rows[number]
+      texts[number] = row and self.errors:text(row, share) or ""
+      width = math.max(width, #texts[number])
+    end
+  end
+  return texts, width > 0 and math.max(width, ERROR_WIDTH) or 0
+end
+
+-- width: of the errors.
+local function columns(width, self_text, err, ...)
+  local error_text = width > 0 and (" %" .. width .. "s"):format(err) or ""
+  return ("%7s%s %7s %9s %7s  "):format(self_text, error_text, ...)
+end
+
+local function write_line(self, write, row, number, line, err, width)
   local function share(v) return v > 0 and ("%.1f"):format(100 * v / self.sum) or "" end
   local compiled = row and row.total > 0 and ("%.0f"):format(100 * row.compiled / row.total) or ""
-  write(text.without_end(("%7s %7s %9s %7d  %s"):format(row and share(row.self) or "",
-    row and share(row.total) or "", compiled, number, line)) .. "\n")
+  write(text.without_end(columns(width, row and share(row.self) or "", err or "", row and share(row.total) or "",
+				 compiled, number) .. line) .. "\n")
 end
 
 local function write_file(self, write, file)
@@ -105,12 +127,14 @@ local function write_file(self, write, file)
   local warning = path and source.warning(path, self.view.profile)
   if not lines then warning = "no source: " .. why .. (self.hint and "; " .. self.hint or "") end
   if warning then write(("[%s]\n"):format(text.clean(warning))) end
-  write(("%7s %7s %9s %7s  text\n"):format("self%", "total%", "compiled%", "line"))
+  local texts, width = error_texts(self, file, shown)
+  write(columns(width, "self%", "+-", "total%", "compiled%", "line") .. "text\n")
   for i, region in ipairs(shown) do
     if i > 1 then write("    ...\n") end
     for number = region[1], region[2] do
       local row, line = file.rows[number], lines and lines[number]
-      if line or row then write_line(self, write, row, number, line or lines and source.MISSING or "") end
+      local shown_line = line or lines and source.MISSING or ""
+      if line or row then write_line(self, write, row, number, shown_line, texts[number], width) end
     end
   end
 end

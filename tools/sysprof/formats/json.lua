@@ -15,23 +15,28 @@
 --                    Of what is left of things: left_of (the event that began them), standard_error. things: name,
 --                    began, ended, dropped, ended_after (numbers by age). Without samples: at_most, with 95 %
 --                    confidence
+--   functions        the hottest first: name, self, total; low and high, the ends of self's 95 % interval. In the unit
+--                    of the shown event, or samples. Absent if the profile was read without { spread = true }
 --   threads          tid, pid, and name where known
 --   marks            in order of time: time (us since the start), kind (dump, labels, unknown). Absent without marks
 --   samples          in order of time: time (us since the start; of what is left, when it began), weight, event, thread
 --                    (id; pid where ids repeat), state, stack (index); second_weight and labels, if there are any
 ----------------------------------------------------------------------------
 
+local errors = require("sysprof.show.errors")
 local events = require("sysprof.model.events")
 local labels = require("sysprof.model.labels")
 local memory = require("sysprof.show.memory")
 local places = require("sysprof.names.places")
+local rows = require("sysprof.formats.rows")
 local selfreport = require("sysprof.show.selfreport")
 local stacktree = require("sysprof.show.stacktree")
 local text = require("sysprof.base.text")
 local threads = require("sysprof.names.threads")
 local units = require("sysprof.model.units")
 
-local json = { needs_timeline = true }	-- Shows samples one by one.
+local json = { needs_timeline = true,	-- Shows samples one by one.
+	       needs_spread = true }
 
 local VERSION = 1	-- Of this format.
 local WRITTEN = 1/8	-- Of the frames that a pass may visit; here all are written.
@@ -100,6 +105,18 @@ local function write_events(write, list, whole)
     end
     if #e.periods == 1 then out[#out + 1] = ('"period":%.0f'):format(e.periods[1]) end
     add(table.concat(out, ",") .. "}")
+  end
+  finish()
+end
+
+local function write_functions(view, write)
+  local its = errors.of(view)
+  if not its then return end
+  local add, finish = lister(write, "functions", "[", "]")
+  for _, row in ipairs((rows.hottest(view))) do
+    local low, high = its:interval(row)
+    add(('{"name":%s,"self":%.17g,"total":%.17g,"low":%.6g,"high":%.6g}'):format(text.json(row.entry.text), row.self,
+									       row.total, low, high))
   end
   finish()
 end
@@ -219,6 +236,7 @@ function json.render(view, write)
   local number = write_stack_lists(tree, write)
   local list, rest_of, has_second, left_out = events.list(p), {}, {}, 0
   write_events(write, list, p.whole)
+  write_functions(view, write)
   write_threads(write, tree)
   write_marks(write, p)
   local add, finish = lister(write, "samples", "[", "]")

@@ -47,11 +47,11 @@ local function interval_text(low, value, high, value_text)
   return ("%s .. %s"):format(value_text(low), value_text(high))
 end
 
--- Returns what stands beside a row's self.
-function methods:text(row)
+-- Returns what stands beside a row's self. value_text(v): of an end, or nil for that of the view.
+function methods:text(row, value_text)
   if row.self == 0 then return "" end
   local low, high = self:interval(row)
-  return interval_text(low, row.self, high, function(v) return self.view:value_text(v) end)
+  return interval_text(low, row.self, high, value_text or function(v) return self.view:value_text(v) end)
 end
 
 -- Returns what stands beside the change of a row's self since a row of the base, and whether chance alone can make it.

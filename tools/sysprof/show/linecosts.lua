@@ -21,8 +21,8 @@ local function add_total(row, v, stamp)
 end
 
 -- Returns { chunk=, self=, total=, rows= } by chunk name, and the sum of all samples. rows are { self=, total=,
--- compiled=, slots= } by line, slots are those of self; compiled is the part of total where it was compiled code. Line 0 is not known.
--- key_of(chunk) returns the name under which a chunk counts, or nil if it does not.
+-- compiled=, slots= } by line; slots are those of self, compiled is the part of total where it was compiled code.
+-- Line 0 is not known. key_of(chunk) returns the name under which a chunk counts, or nil if it does not.
 function linecosts.count(view, charged, key_of)
   local p = view.profile
   local all = p.stacks

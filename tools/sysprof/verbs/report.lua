@@ -113,7 +113,8 @@ local function read(say, paths, shown, opt)
   local format = opt.format and require("sysprof.formats." .. opt.format) or {}
   local profile, err, bad = reader.read_all(paths, {
     from = opt.from, to = opt.to, timeline = format.needs_timeline or opt.format == "top" and top_waits.shows(opt),
-    activity = format.needs_activity, spread = (format.needs_spread or opt.annotate) and (opt.brief or not opt.diff),
+    activity = format.needs_activity,
+    spread = (format.needs_spread or opt.annotate or opt.hot) and (opt.brief or not opt.diff),
     progress = progress.new() })
   local shown_view
   if profile then shown_view, err = new_view(profile, opt) end
