@@ -21,7 +21,7 @@ function memory.unseen(e, held)
   return most, " with 95 % confidence"
 end
 
--- Returns what is left, as a text: the samples, what they stand for, and what the VM holds. They are drawn, so they may
+-- Returns what is left, as a text: the samples, what they stand for with its 95 % error, and what the VM holds. They are drawn, so they may
 -- stand for more than it holds.
 function memory.left_text(e, whole)
   local unit, held = units.of(e.unit), whole and e.total or nil
@@ -29,11 +29,11 @@ function memory.left_text(e, whole)
   local s = "no samples"
   if err or e.lacks then
     s = text.plural(e.samples, "sample") .. ", " .. unit.total(e.weight)
+    if err then s = ("%s +- %s"):format(s, unit.total(Z * err)) end
   elseif most then
     s = ("%s: up to %s%s"):format(s, unit.total(most), how)
   end
   if held then s = s .. (" of %s that the VM holds"):format(unit.total(held)) end
-  if err then s = ("%s +- %s"):format(s, unit.total(Z * err)) end
   if e.lacks then s = s .. ", error unknown: allocations were lost" end
   if (err or e.lacks) and e.second then s = s .. ", " .. text.counted(e.second_weight, e.second) end
   if #e.periods == 1 and e.periods[1] > 0 then
