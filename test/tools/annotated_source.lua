@@ -37,7 +37,7 @@ local function run(s, arguments)
     status, out, err = t.parse(arguments .. " " .. path)
     err = err:gsub(path:gsub("%p", "%%%0"), "PROFILE")
   end)
-  return out, status, err
+  return t.without_errors(out), status, err, out
 end
 
 t.write_file("app.lua", SOURCE)
@@ -62,7 +62,10 @@ total              20 of 100 samples, 20.0%
 
 ]]
 
-local out, status, err = run(stream("@app.lua"), "--annotate app.lua")
+local out, status, err, whole = run(stream("@app.lua"), "--annotate app.lua")
+t.contains(whole, "        self       +-   self%        total  total%    line  text\n", "head of errors")
+t.contains(whole, "\n          12        3    12.0           18    18.0       2  ", "half of an interval")
+t.contains(whole, "\n           1   0 .. 6     1.0            2     2.0       4  end\n", "an interval")
 t.equal(out, TOP .. TABLE, "listing")
 t.equal(status, 0, "status")
 t.equal(err, "", "no message")
@@ -79,7 +82,7 @@ local same = run(stream("@app.lua"), "--annotate=app.lua --traces --lines --coro
 t.equal(same, TOP .. TABLE, "options that change no line")
 out = run(stream("@app.lua"), "--annotate=app.lua -o out.txt")
 t.equal(out, "", "to a file")
-t.equal(t.read_file("out.txt"), TOP .. TABLE, "the file")
+t.equal(t.without_errors(t.read_file("out.txt")), TOP .. TABLE, "the file")
 
 -- Which chunks are the file: its path, or one path is the end of the other.
 local function counted(chunk, path)

@@ -99,6 +99,7 @@ local function check_text(case, s, name)
   t.write_file("a.lua", "one\ntwo\n")
   t.with_file(s, function(path)
     local status, out = t.parse(("--weight=event --annotate=a.lua %s"):format(path))
+    out = t.without_errors(out)
     t.equal(status, 0, name .. ": annotate, status")
     t.contains(out, ("\n%12s   self%% %12s  total%%    line  text\n"):format(self, total),
 	       name .. ": annotate, head")

@@ -163,6 +163,16 @@ function t.without_load(err)
   return err
 end
 
+-- Returns the output of a table without its column of errors, from the head on.
+function t.without_errors(s)
+  local before, name = s:match("^(.-)([^\n]-) +%+%-[^\n]*\n")
+  if not before then return s end
+  local first, last = #name, s:find("+-", #before + 1, true) - #before + 1
+  return before .. s:sub(#before + 1):gsub("[^\n]+", function(line)
+    return line:sub(1, first) .. line:sub(last + 1)
+  end)
+end
+
 -- -- A profile of this process ---------------------------------------------
 
 -- Computes until the running profile has this many samples.
