@@ -219,8 +219,8 @@ local function most_unseen(self, event)
 end
 
 -- Returns the spread of the amounts of an event, of sysprof.model.events; nil if the profile has not noted it.
--- weight: "samples", "weight", "second".
-function spread.of(profile, event, weight)
+-- weight: "samples", "weight", "second". takes(thread): whether a view shows a thread, whose CPU time is known; nil: all.
+function spread.of(profile, event, weight, takes)
   local own = profile.spread
   if not own then return nil end
   if not own.heads then link(own) end
@@ -229,7 +229,8 @@ function spread.of(profile, event, weight)
 			      unseen = 0 }, its_mt)	-- The most that a row without samples may have.
   local blocks, slots = {}, profile.slots
   for slot = 1, weight == "second" and 0 or slots:count() do
-    if self.factors[slots:event(slot)] and has_ticks(profile, slot) then
+    local is_shown = self.factors[slots:event(slot)] and (not takes or takes(slots:thread(slot)))
+    if is_shown and has_ticks(profile, slot) then
       each_cell(self, slot, function(b, n, sum, squares)
 	local block = blocks[b] or { n = 0, weight = 0, squares = 0 }
 	block.n, block.weight, block.squares = block.n + n, block.weight + sum, block.squares + squares

@@ -15,9 +15,14 @@ local errors = {}
 local methods = {}
 local mt = { __index = methods }
 
--- Returns the errors of a view's rows; nil if the profile has not noted them.
+-- Returns the errors of a view's rows; nil if the profile has not noted them, or if they are none: each thread's ticks
+-- add up to its CPU time.
 function errors.of(view)
-  local its = spread.of(view.profile, view.event, view.weight)
+  if view.options.by == "thread" and units.of(view.event.unit) ~= units.BYTES then return nil end
+  local filter = view.filter
+  local its = spread.of(view.profile, view.event, view.weight, filter and function(thread)
+    return filter:takes_thread(thread)
+  end)
   return its and setmetatable({ view = view, spread = its, known = {} }, mt)
 end
 
