@@ -52,13 +52,22 @@ local mt = { __index = methods }
 
 local function new(profile)
   return setmetatable({ profile = profile, width_us = BLOCK_US, cells = pairmap.new(CELL), is_tick = {},
+			latest = nil, latest_size = 0,	-- Cells that the slots counted in last.
 			draws = nil, draws_size = 0,	-- By slot.
 			heads = nil }, mt)	-- First cells of the slots, while nothing is added.
 end
 
 local function put(self, slot, block, samples, weight, squares)
   local cells = self.cells
-  local i = cells:put(slot, block)	-- May move the list.
+  if slot >= self.latest_size then
+    local size = math.max(2 * self.latest_size, slot + 1)
+    self.latest, self.latest_size = array.widen(numbers, self.latest, self.latest_size, size), size
+  end
+  local i = self.latest[slot]
+  if i == 0 or cells.list[i].b ~= block then
+    i = cells:put(slot, block)	-- May move the list.
+    self.latest[slot] = i
+  end
   local cell = cells.list[i]
   cell.samples, cell.weight, cell.squares = cell.samples + samples, cell.weight + weight, cell.squares + squares
 end
@@ -67,6 +76,7 @@ end
 local function widen(self)
   local old = self.cells
   self.cells, self.width_us = pairmap.new(CELL), self.width_us * 2
+  self.latest, self.latest_size = nil, 0
   for i = 1, old.count do
     local cell = old.list[i]
     put(self, cell.a, math.floor(cell.b / 2), cell.samples, cell.weight, cell.squares)
