@@ -15,6 +15,7 @@
 --                    Of what is left of things: left_of (the event that began them), standard_error. things: name,
 --                    began, ended, dropped, ended_after (numbers by age). Without samples: at_most, with 95 %
 --                    confidence
+--                    With { spread = true }, of drawn bytes: low and high, the ends of the weight's 95 % interval
 --   functions        the hottest first: name, self, total; low and high, the ends of self's 95 % interval. In the unit
 --                    of the shown event, or samples. Absent if the profile was read without { spread = true }
 --   threads          tid, pid, and name where known
@@ -30,6 +31,7 @@ local memory = require("sysprof.show.memory")
 local places = require("sysprof.names.places")
 local rows = require("sysprof.formats.rows")
 local selfreport = require("sysprof.show.selfreport")
+local spread = require("sysprof.model.spread")
 local stacktree = require("sysprof.show.stacktree")
 local text = require("sysprof.base.text")
 local threads = require("sysprof.names.threads")
@@ -84,8 +86,17 @@ local function things_text(e)
 	 :format(text.json(e.thing), all.began, all.ended, all.dropped, table.concat(ages, ","))
 end
 
--- whole: the profile is complete.
-local function write_events(write, list, whole)
+-- Returns the interval of the weight of drawn bytes as a text, or nil.
+local function interval_text(p, e)
+  local its, drawn = units.of(e.unit) == units.BYTES and spread.of(p, e, "weight"), {}
+  if not its or e.samples == 0 then return nil end
+  for i = 1, p.slots:count() do
+    if e.members[p.slots:event(i)] then drawn[#drawn + 1] = i end
+  end
+  return ('"low":%.0f,"high":%.0f'):format(its:interval(its:row(drawn), e.weight))
+end
+
+local function write_events(write, list, p)
   local add, finish = lister(write, "events", "[", "]")
   for _, e in ipairs(list) do
     local out = { ('{"name":%s,"unit":"%s","samples":%.0f,"weight":%.0f'):format(
@@ -98,11 +109,12 @@ local function write_events(write, list, whole)
     if e.things then out[#out + 1] = things_text(e) end
     if e.parts then out[#out + 1] = '"parts":[' .. table.concat(names_text(e.parts), ",") .. "]" end
     if e.of then
-      local err, most = events.left_error(e), memory.unseen(e, whole and e.total or nil)
+      local err, most = events.left_error(e), memory.unseen(e, p.whole and e.total or nil)
       out[#out + 1] = '"left_of":' .. text.json(e.of)
       if err then out[#out + 1] = ('"standard_error":%.0f'):format(err) end
       if most then out[#out + 1] = ('"at_most":%.0f'):format(most) end
     end
+    out[#out + 1] = interval_text(p, e)
     if #e.periods == 1 then out[#out + 1] = ('"period":%.0f'):format(e.periods[1]) end
     add(table.concat(out, ",") .. "}")
   end
@@ -235,7 +247,7 @@ function json.render(view, write)
   local tree = write_stacks(view, write)
   local number = write_stack_lists(tree, write)
   local list, rest_of, has_second, left_out = events.list(p), {}, {}, 0
-  write_events(write, list, p.whole)
+  write_events(write, list, p)
   write_functions(view, write)
   write_threads(write, tree)
   write_marks(write, p)
