@@ -6,11 +6,16 @@
 -- numbers are drawn from a fixed seed, so the shares are the same in each run.
 
 local G = require("sysprof.base.grammar")
+local B = require("stream_builder")
 local events = require("sysprof.model.events")
 local intervals = require("sysprof.model.intervals")
+local json = require("json_decode")
+local json_format = require("sysprof.formats.json")
 local profile = require("sysprof.model.profile")
+local reader = require("sysprof.read.reader")
 local spread = require("sysprof.model.spread")
 local t = require("tools_test")
+local view = require("sysprof.show.view")
 
 local SESSIONS = 2500		-- Of each of the eight kinds.
 local LEAST, MOST = 94, 98
@@ -212,5 +217,80 @@ local low, high = its:interval(its:row({ 1 }), 500000)
 t.equal(low, 500000, "a wait: low")
 t.equal(high, 500000, "a wait: high")
 t.ok(not its:is_same(its:row({ 1 }), 500000, its:row({ 2 }), 700000), "two waits differ")
+
+-- -- By definition -----------------------------------------------------------
+
+-- Returns ticks by stratum: neighbouring blocks of time with at least eight.
+local function strata_of(ticks)
+  local width, list = 1000, {}
+  while ticks[#ticks].time >= 64 * width do width = 2 * width end
+  local block
+  for _, tick in ipairs(ticks) do
+    if not block or floor(tick.time / width) ~= block and #list[#list] >= 8 then list[#list + 1] = {} end
+    block = floor(tick.time / width)
+    table.insert(list[#list], tick)
+  end
+  if #list > 1 and #list[#list] < 8 then
+    for _, tick in ipairs(table.remove(list)) do table.insert(list[#list], tick) end
+  end
+  return list
+end
+
+-- Returns the variance of the weight of a part: by its own squares or those of all, and of the edges of strata.
+local function variance_of(ticks, part)
+  local own, whole, edges, before = 0, 0, 0, nil
+  for _, stratum in ipairs(strata_of(ticks)) do
+    local n, sum, all, squares = #stratum, 0, 0, 0
+    for _, tick in ipairs(stratum) do
+      all, squares = all + tick.weight, squares + tick.weight ^ 2
+      if tick.part == part then sum = sum + tick.weight end
+    end
+    local p = sum / all
+    for _, tick in ipairs(stratum) do
+      own = own + n / (n - 1) * (tick.weight * ((tick.part == part and 1 or 0) - p)) ^ 2
+    end
+    whole = whole + n / (n - 1) * p * (1 - p) * squares
+    if before then edges = edges + (p - before) ^ 2 / 2 * squares / n end
+    before = p
+  end
+  return math.max(own, whole) + edges
+end
+
+for turn = 1, 50 do
+  local made, put = new_profile(G.SPF_UNIT_US)
+  local ticks, now, sums, all = {}, 0, { 0, 0, 0 }, 0
+  for i = 1, random(20, 400) do
+    local tick = { weight = random(5000, 20000), part = random() < i / 400 and 1 or random(3) }
+    now = now + tick.weight
+    tick.time, ticks[i] = now, tick
+    put(now, tick.weight, tick.part)
+    sums[tick.part], all = sums[tick.part] + tick.weight, all + tick.weight
+  end
+  local errors = spread.of(made, events.choose(made), "weight")
+  for slot = 1, made.slots:count() do
+    local part = made.stacks.payload[made.stacks:leaf(made.slots:lua(slot))]
+    local share = sums[part] / all
+    local n = all ^ 2 * share * (1 - share) / variance_of(ticks, part)
+    local least, most = intervals.share(share * n, n)
+    local from, to = errors:interval(errors:row({ slot }), sums[part])
+    t.ok(math.abs(from - least * all) < 1e-6 * all and math.abs(to - most * all) < 1e-6 * all,
+	 ("turn %d, part %d: %g to %g, expected %g to %g"):format(turn, part, from, to, least * all, most * all))
+  end
+end
+
+-- JSON has the ends, and only if they are known.
+local b = B.new():context(7, 0):lfunc(1, 0, "@x.lua"):stack(1, { B.F.lfunc(1, 5) }):stack(2, { B.F.lfunc(1, 5), B.F.ffunc(1) })
+b:ffunc(1, "f")
+for i = 1, 40 do b:sample(i % 4 == 0 and 2 or 1, 0, 1, G.SPF_VMST_LFUNC) end
+local stream = b:finish()
+t.equal(json.decode((t.render(stream, "json"))).functions, nil, "json without errors")
+local out = {}
+json_format.render(view.new(reader.parse_string(stream, { timeline = true, spread = true })),
+		   function(text) out[#out + 1] = text end)
+local functions = json.decode(table.concat(out)).functions
+t.equal(#functions, 2, "json: functions")
+t.equal(functions[2].name, "f", "json: a name")
+t.ok(functions[2].low > 2 and functions[2].low < 6 and functions[2].self == 10 and functions[2].high > 15 and
+     functions[2].high < 20, "json: the interval")
 
 t.finish()

@@ -51,7 +51,9 @@ local mt = { __index = methods }
 -- -- Collecting ------------------------------------------------------------
 
 local function new(profile)
-  return setmetatable({ profile = profile, width_us = BLOCK_US, cells = pairmap.new(CELL), is_tick = {},
+  return setmetatable({ profile = profile, most = profile.room.is_live and limits.LIVE_CELLS or limits.CELLS,
+			is_full = false,	-- There was no room: nothing is known.
+			width_us = BLOCK_US, cells = pairmap.new(CELL), is_tick = {},
 			latest = nil, latest_size = 0,	-- Cells that the slots counted in last.
 			draws = nil, draws_size = 0,	-- By slot.
 			heads = nil }, mt)	-- First cells of the slots, while nothing is added.
@@ -83,10 +85,16 @@ local function widen(self)
   end
 end
 
+-- Frees cells, if there are too many.
+local function make_room(self)
+  if self.cells.count > self.most then widen(self) end
+  if self.cells.count > self.most then self.is_full, self.cells = true, pairmap.new(CELL) end
+end
+
 local function add(self, slot, now, weight)
   while now >= BLOCKS * self.width_us do widen(self) end
   put(self, slot, math.floor(now / self.width_us), 1, weight, weight * weight)
-  if self.cells.count > limits.CELLS and self.width_us * BLOCKS < limits.NUMBER then widen(self) end
+  if self.cells.count > self.most then make_room(self) end
 end
 
 local function is_tick(event)
@@ -126,6 +134,8 @@ end
 
 -- Adds the samples of another profile. slot_of: a slot here by one there, 0 if it is left out.
 function methods:merge(other, slot_of)
+  self.is_full = self.is_full or other.is_full
+  if self.is_full then return end
   while self.width_us < other.width_us do widen(self) end
   while other.width_us < self.width_us do widen(other) end
   for i = 1, other.cells.count do
@@ -139,7 +149,7 @@ function methods:merge(other, slot_of)
       add_draw(self, to, d.alone, d.rest[0], d.variance[0], d.rest[1], d.variance[1])
     end
   end
-  if self.cells.count > limits.CELLS then widen(self) end
+  make_room(self)
   self.heads = nil
 end
 
@@ -153,7 +163,7 @@ function spread.attach(profile, options)
     if slot then
       local its = profile.slots:event(slot)
       if own.is_tick[its] == nil then own.is_tick[its] = is_tick(its) end
-      if own.is_tick[its] then add(own, slot, now, weight) end
+      if own.is_tick[its] and not own.is_full then add(own, slot, now, weight) end
     end
     return ok, slot
   end
@@ -232,7 +242,7 @@ end
 -- weight: "samples", "weight", "second". takes(thread): whether a view shows a thread, whose CPU time is known; nil: all.
 function spread.of(profile, event, weight, takes)
   local own = profile.spread
-  if not own then return nil end
+  if not own or own.is_full then return nil end
   if not own.heads then link(own) end
   local self = setmetatable({ spread = own, profile = profile, factors = event.members, weight = weight,
 			      n = 0, sum = 0, strata = {}, of_block = {},	-- Of all ticks.
