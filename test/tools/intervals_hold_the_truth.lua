@@ -208,6 +208,14 @@ for k = 1, 400, 7 do
   t.ok(low < k and k < high, "the interval of " .. k)
 end
 
+for _ = 1, 300 do
+  local n = 10 ^ (random() * 16 - 3)
+  local k = n * random() ^ random(1, 9)
+  local low, high = intervals.share(k, n)
+  t.ok(low >= 0 and low <= k / n * (1 + 1e-9) and k / n <= high * (1 + 1e-9) and high <= 1,
+       ("%.17g of %.17g: %g to %g"):format(k, n, low, high))
+end
+
 -- Measured waits are exact.
 local p, add = new_profile(G.SPF_UNIT_NS)
 add(1000000, 500000, 1)

@@ -22,8 +22,11 @@ local intervals = { Z = Z }
 local LANCZOS = { 676.5203681218851, -1259.1392167224028, 771.32342877765313, -176.61502916214059,
 		  12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7 }
 
--- Returns the logarithm of the gamma function of x >= 0.5.
-local function log_gamma(x)
+local log_gamma
+
+-- Returns the logarithm of the gamma function of x > 0.
+function log_gamma(x)
+  if x < 0.5 then return log_gamma(x + 1) - math.log(x) end
   local sum = 0.99999999999980993
   for i, c in ipairs(LANCZOS) do sum = sum + c / (x - 1 + i) end
   local t = x + 6.5
@@ -75,8 +78,9 @@ end
 -- Returns the interval of the share that k of n samples have; both need not be whole.
 function intervals.share(k, n)
   if k >= MANY and n - k >= MANY then return wilson(k, n) end
-  return k > 0 and solve(function(x) return beta(x, k, n - k + 1) end, TAIL) or 0,
-	 n > k and solve(function(x) return beta(x, k + 1, n - k) end, 1 - TAIL) or 1
+  local low = k > 0 and solve(function(x) return beta(x, k, n - k + 1) end, TAIL) or 0
+  local high = n > k and solve(function(x) return beta(x, k + 1, n - k) end, 1 - TAIL) or 1
+  return math.min(low, k / n), math.max(high, k / n)	-- Halvings leave a rest.
 end
 
 -- Returns the interval of the mean of a Poisson distribution from a number, which need not be whole.
