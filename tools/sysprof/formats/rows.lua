@@ -136,9 +136,9 @@ local function count_slots(view, text_of)
   return list, sum
 end
 
--- Returns the list of rows { entry=, self=, total=, compiled=, slots= }, not in order, and the sum. compiled is the part
--- of total where it was compiled code, slots are those of self. The list has_others if a row has self of other parts. The
--- row of stacks without a Lua function is_vague if Lua frames may be missing there.
+-- Returns the list of rows { entry=, self=, total=, compiled=, slots= }, not in order, and the sum. compiled is the
+-- part of total where it was compiled code, slots are those of self. The list has_others if a row has self of other
+-- parts. The row of stacks without a Lua function is_vague if Lua frames may be missing there.
 function rows.count(view)
   local by = view.options.by or view.options.lines and "line" or "function"
   if slot_text[by] then return count_slots(view, slot_text[by]) end

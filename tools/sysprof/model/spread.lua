@@ -239,7 +239,8 @@ local function most_unseen(self, event)
 end
 
 -- Returns the spread of the amounts of an event, of sysprof.model.events; nil if the profile has not noted it.
--- weight: "samples", "weight", "second". takes(thread): whether a view shows a thread, whose CPU time is known; nil: all.
+-- weight: "samples", "weight", "second". takes(thread): whether a view shows a thread, whose CPU time is known; nil:
+-- all.
 function spread.of(profile, event, weight, takes)
   local own = profile.spread
   if not own or own.is_full then return nil end

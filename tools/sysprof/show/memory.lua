@@ -21,8 +21,8 @@ function memory.unseen(e, held)
   return most, " with 95 % confidence"
 end
 
--- Returns what is left, as a text: the samples, what they stand for with its 95 % error, and what the VM holds. They are
--- drawn, so they may stand for more than it holds.
+-- Returns what is left, as a text: the samples, what they stand for with its 95 % error, and what the VM holds. They
+-- are drawn, so they may stand for more than it holds.
 function memory.left_text(e, whole)
   local unit, held = units.of(e.unit), whole and e.total or nil
   local err, most, how = events.left_error(e), memory.unseen(e, held)
