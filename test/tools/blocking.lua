@@ -595,6 +595,7 @@ do
   local IN_CALLBACKS = "0.030 s on CPU in callbacks: report -e cpu shows them\n"
   local WAITS_LINE = "\nwaits     idle 0.005 s, 1 wait in uv_run; blocking %s; [runnable] 0.020 s\n"
   t.contains(told(0), WAITS_LINE:format("0.000 s, 0 waits") .. "\nnothing blocks\n" .. IN_CALLBACKS, "nothing blocks")
+  t.contains(told(0, { weight = "waits" }), "\nnothing blocks\n", "nothing blocks, weights are waits")
   t.contains(told(2), WAITS_LINE:format("0.002 s, 1 wait"), "a line blocks: the waits")
   t.contains(told(2), "[waiting: read]\n\n" .. IN_CALLBACKS, "callbacks compute for longer")
   t.ok(not told(40):find("callbacks", 1, true), "callbacks compute for less")

@@ -169,8 +169,9 @@ end
 
 -- Writes what is instead of rows or below them: nothing blocks, or what computes blocks a loop for longer.
 function top_waits.write_foot(view, sum, write)
-  if not (view.options.blocking and view.options.brief and view.weight == "weight") then return end
+  if not (view.options.blocking and view.options.brief) then return end
   if view:nothing_blocks() then write("nothing blocks\n") end
+  if view.weight ~= "weight" then return end
   local event, time = view:time_in_callbacks()
   local unit = event and units.of(event.unit)
   if event and time * unit.ns > sum * units.of(view.event.unit).ns then

@@ -206,7 +206,7 @@ local function show(say, paths, opt)
   end
   local format = opt.format or "annotate"
   local function is_empty(v)
-    local is_told = opt.format == "top" and opt.brief and v:nothing_blocks()
+    local is_told = not base and opt.format == "top" and opt.brief and v:nothing_blocks()
     return v.shown == 0 and not is_told and (v.filter or v.kinds or opt.from or opt.to)
   end
   for _, sentence in ipairs(loops.match_texts(shown_view.matched or {})) do say(shown, ": ", sentence) end
