@@ -40,6 +40,15 @@ grep -q 'the last recording' err && fail "sysprof.bin: says '$(cat err)'"
 reads other/x.bin
 grep -q "the last recording from this folder, 20[-0-9: ]*: .*other/x.bin; pages and" err || fail "other/x.bin: says '$(cat err)'"
 
+# A file system may have times that no date has.
+if odd=$(mktemp -d /dev/shm/sysprof.XXXXXX 2>/dev/null); then
+  "$tool" run -o "$odd/y.bin" app.lua 2>/dev/null || fail "run -o, another file system: status $?"
+  touch -d @67768036191676800 "$odd/y.bin"
+  reads "$odd/y.bin"
+  rm -r "$odd"
+  "$tool" run -o "$top/other/x.bin" app.lua 2>/dev/null || fail "run -o, again: status $?"
+fi
+
 # Other folders have recordings of their own.
 (cd "$top/other" && "$tool" report >out 2>err) && fail "another folder: status 0"
 grep -q 'there is no sysprof.bin here' "$top/other/err" || fail "another folder: says '$(cat "$top/other/err")'"

@@ -62,7 +62,8 @@ local function add_last(this, rest)
     rest[1] = nil
     return
   end
-  this.say(os.date("the last recording from this folder, %Y-%m-%d %H:%M:%S: ", st.mtime), table.concat(rest, " "),
+  local date = os.date(", %Y-%m-%d %H:%M:%S", st.mtime) or ""	-- Some times are in no year that it knows.
+  this.say("the last recording from this folder", date, ": ", table.concat(rest, " "),
 	   "; pages and profiles by LUAJIT_SYSPROF do not count")
 end
 
