@@ -92,7 +92,7 @@ do
   t.ok(n > 0 and n > sum * 0.9, ("alloc of a VM that wakes up: %d of %d bytes: %s"):format(n, sum, err))
   programs.stop { late }
 end
-err = record("-d 300ms -e no_event " .. mixed, 1)
+err = record("-d 300ms -e no_event " .. mixed, 2)
 t.contains(err, ("process %d (mixed.lua): 'no_event' is not a clock or event"):format(mixed), "an unknown event")
 
 programs.stop { asleep }

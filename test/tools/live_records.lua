@@ -257,6 +257,22 @@ do
   t.equal(programs.status(), 0, "status after Ctrl-C")
 end
 
+-- A profile without its end, such as after two interrupts, has a status of its own, also as a page.
+do
+  local B = require("stream_builder")
+  local b = B.new(3):context(7):lfunc(1, 0, "@live.lua", "f"):stack(1, { B.F.lfunc(1, 5) }):sample(1, 0, 9):flush()
+  t.write_file("live_server.profile", B.PROLOGUE .. table.concat(b.out))
+  local cut = server.start("contents", "cut.lua")
+  for _, output in ipairs { "cut.bin", "cut.html" } do
+    local status, _, its = try(("record -d 50ms -o %s %d"):format(output, cut))
+    t.equal(status, 3, output .. ": status")
+    t.contains(its, "the stream ends here without an end record", output)
+  end
+  local status = try(("record -d 50ms -o cut.bin %d %d"):format(cut, first))
+  t.equal(status, 3, "one of two: status")
+  os.remove("live_server.profile")
+end
+
 -- -- Outputs ---------------------------------------------------------------
 
 do

@@ -117,7 +117,7 @@ do
   t.ok(out:find("\n100%.0%% .*  TRACE\n"), "no terminal: " .. out)
   local _
   status, _, err = try("top --once -e no_event " .. loop)
-  t.equal(status, 1, "an unknown event: status")
+  t.equal(status, 2, "an unknown event: status")
   t.contains(err, ("process %d (%s): 'no_event' is not a clock or event"):format(loop, loop_lua), "an unknown event")
   programs.one_line(err, "an unknown event")
 end

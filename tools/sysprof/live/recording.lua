@@ -30,7 +30,8 @@ local function say_all(say, name, list)
 end
 
 -- Lets programs of a list begin. started gets those that began. Returns how many refused the request, and a list of
--- those that refused because they are busy, if is_last is not set; and whether signals ended that.
+-- those that refused because they are busy, if is_last is not set; and whether signals ended that. started.has_refused
+-- is set if one refused the events.
 local function ask(list, values, say, started, signals, is_last)
   local refused, busy = 0, {}
   local is_interrupted = requests.ask_for_files(list, "record", values, function(program, answer, why, is_refusal)
@@ -42,6 +43,7 @@ local function ask(list, values, say, started, signals, is_last)
 	return
       end
       refused = refused + (is_refusal and 1 or 0)
+      started.has_refused = started.has_refused or is_refusal and requests.is_wrong_event(why)
       say_all(say, name, answer and answer.notes or {})
       say_all(say, name, answer and answer.errors or {})
       if why or #answer.errors == 0 then say(why or name .. " ended the recording at once") end
@@ -62,7 +64,8 @@ end
 
 -- Lets each opened program begin. values: lines of the request. patience: seconds that one program may be recorded for
 -- somebody else before, or nil. signals: they end this wait; an object of sysprof.base.interrupts, or nil. Returns
--- those that began, with path: where they write; and how many refused the request.
+-- those that began, with path: where they write, and has_refused: one refused the events; and how many refused the
+-- request.
 function recording.begin(list, values, say, patience, signals)
   local started, begun, told = {}, system.now(), false
   -- Nobody would follow a program that has begun while others are waited for.

@@ -22,7 +22,19 @@ local FULL = "No space left on device"	-- What a program answers that cannot wri
 local SENTENCE_MAX = limits.ANSWER_SENTENCE
 local NO_VM = "has no live VM any more"	-- As a program answers.
 
+-- Parts of the answers to events that a program does not know.
+local WRONG_EVENT = { "' is not a clock or event", "' is followed by '", "; it must be between ",
+		      "'live' is recorded by 'alloc'", "the list of clocks has an empty name" }
+
 local requests = {}
+
+-- Whether a refusal is about the events that the request names, so no program will ever take it.
+function requests.is_wrong_event(sentence)
+  for _, part in ipairs(WRONG_EVENT) do
+    if sentence:find(part, 1, true) then return true end
+  end
+  return false
+end
 
 -- Returns how long a program may take to answer.
 function requests.patience()

@@ -10,6 +10,7 @@ local limits = require("sysprof.base.limits")
 local optiontable = require("sysprof.base.optiontable")
 local reader = require("sysprof.read.reader")
 local recording = require("sysprof.live.recording")
+local requests = require("sysprof.live.requests")
 local room = require("sysprof.model.room")
 local runspecs = require("sysprof.cli.runspecs")
 local system = require("sysprof.base.system")
@@ -229,9 +230,13 @@ function verb.main(this, opt, rest)
   local values = wanted.request(opt, "TOP")
   values.finish = not opt.once and NAMES_MS or nil
   local recorded = windows.open(targets.open(this, opt, rest), values, opt.duration)
-  for _, sentence in ipairs(recorded.sentences) do this.say(sentence) end
+  local is_wrong = false
+  for _, sentence in ipairs(recorded.sentences) do
+    this.say(sentence)
+    is_wrong = is_wrong or requests.is_wrong_event(sentence)
+  end
   recorded.sentences = {}
-  if #recorded.list == 0 then return command.FAILED end
+  if #recorded.list == 0 then return is_wrong and command.USAGE or command.FAILED end
   local sums = topsums.new()
   local screen = topscreen.new(title_of(recorded.list), sums, { by = opt.by, plain = not terminal.has_utf8() })
   local rounds = new_rounds(sums, recorded, opt.duration)

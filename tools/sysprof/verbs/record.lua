@@ -42,7 +42,8 @@ local function most_bytes(opt)
   return math.min(limits.RECORDING_BYTES, limits.RECORDING_SIZES * (opt.max_size or math.huge))
 end
 
--- Records programs. Returns those that have written a profile, and whether one wrote too much.
+-- Records programs. Returns those that have written a profile, whether one wrote too much, and whether one refused the
+-- events.
 local function record(this, opened, opt)
   local signals, is_long = interrupts.begin(), false
   local list, good = recording.begin(opened, wanted.request(opt, "RECORD"), this.say, PATIENCE_SECONDS, signals), {}
@@ -60,12 +61,13 @@ local function record(this, opened, opt)
       this.say(programs.name(program.facts), st and st.size > 0 and " wrote no profile" or " recorded nothing")
     end
   end
-  return good, is_long
+  return good, is_long, list.has_refused
 end
 
 -- -- The profile -----------------------------------------------------------
 
--- Merges the files of programs. Returns the path of the whole, or nil and a message.
+-- Merges the files of programs. Returns the path of the whole, and whether a file is damaged or cut; or nil and a
+-- message.
 local function merge(this, list)
   local paths, warnings = {}, {}
   for i, program in ipairs(list) do paths[i] = program.path end
@@ -88,18 +90,19 @@ local function merge(this, list)
   end
   for _, warning in ipairs(warnings) do this.say("warning: ", named(warning)) end
   if failed then return nil, "cannot merge the profiles: " .. named(failed) end
-  return path
+  return path, #warnings > 0
 end
 
 local function show(this, list, opt)
-  local path, err = merge(this, list)
+  local path, lacks = merge(this, list)
   if not path then
-    this.say(err)
+    this.say(lacks)
     for _, program in ipairs(list) do recorded.keep(this, program.path, opt) end
     return command.FAILED
   end
   opt.script, opt.programs = programs.title(list), #list
-  return recorded.show(this, { path }, opt)
+  local status = recorded.show(this, { path }, opt)
+  return lacks and status == command.OK and command.INCOMPLETE or status
 end
 
 -- -- API -------------------------------------------------------------------
@@ -115,7 +118,8 @@ them. Ctrl-C ends the recording. A summary goes to standard error.
 ]],
   tail = [[
 Exit status: 0 success, 1 no program could be recorded, one wrote too much, or the
-profile could not be written, 2 wrong command line, 3 the output lacks stacks.
+profile could not be written, 2 wrong command line, 3 the profile is cut, or the
+output lacks stacks.
 ]],
   example = "luajit-sysprof record -d 30s -o app.html 4711",
 }
@@ -131,8 +135,8 @@ function verb.main(this, opt, rest)
   local opened, caution, unused = targets.open(this, opt, rest), wanted.caution(opt), wanted.unused(opt)
   if caution then this.say(caution) end
   if unused then this.say(unused) end
-  local list, is_long = record(this, opened, opt)
-  local status = #list > 0 and show(this, list, opt) or command.FAILED
+  local list, is_long, is_wrong = record(this, opened, opt)
+  local status = #list > 0 and show(this, list, opt) or is_wrong and command.USAGE or command.FAILED
   return is_long and command.FAILED or status
 end
 

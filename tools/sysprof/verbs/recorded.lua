@@ -121,7 +121,8 @@ function recorded.show(this, paths, opt, aside, has_failed)
       if opt.format == "bin" and opt.output ~= "-" then note(paths, opt) end
       summary.print(this.say, shown_view, paths, opt)
     end
-    return opt.format ~= "bin" and shown_view:room_text() and command.INCOMPLETE or command.OK
+    local is_cut = opt.programs and not shown_view.profile.complete	-- A script has a status of its own.
+    return (is_cut or opt.format ~= "bin" and shown_view:room_text()) and command.INCOMPLETE or command.OK
   end
   this.say(err)
   if opt.in_place then
