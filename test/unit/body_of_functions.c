@@ -1,5 +1,6 @@
 /* The body hash of a function is the same before and after it ran, with the JIT or without, from
-** source or from bytecode, in each VM. Another body has another hash.
+** source or from bytecode, in each VM. Another body has another hash. A function gets one whatever
+** functions were hashed before it.
 */
 
 #include <string.h>
@@ -16,6 +17,9 @@
 static FuncTab ft;
 static SafeLoad pk;
 
+/* Height of the function that pop_body saw last. */
+static uint8_t height;
+
 /* Body of the function on the top of the stack, which it pops; 0 for none. */
 static uint64_t pop_body(lua_State *L)
 {
@@ -27,6 +31,7 @@ static uint64_t pop_body(lua_State *L)
   CHECK(lj_heapname_find(&ft, &pk, G(L)));
   CHECK(fe->pt != NULL);
   lua_pop(L, 1);
+  height = fe->height;
   return fe->body;
 }
 
@@ -208,13 +213,26 @@ static const char *const differ[] = {
   F "repeat print(b) until a end",
   "local a, b return function() return a end",
   "local a, b return function() return a, b end",
+  "local slow, fast return function(n) return slow(n) end",
+  "local slow, fast return function(n) return fast(n) end",
+  "local slow return (function() return function(n) return slow(n) end end)()",
+  "local slow, fast return function() return function(n) return slow(n) end end",
+  "local slow, fast return function() return function(n) return fast(n) end end",
 };
+
+/* Without debug information, these are equal to one before. */
+static int is_equal_stripped(const char *source)
+{
+  return strstr(source, "fast(n)") != NULL;
+}
 
 static const char *const alike[][2] = {
   { F "return a + b end", "-- A comment.\n\n" F "\n-- another\nreturn a + b end" },
   { F "return a + b end", "return function(x, y) return x + y end" },
   { "local u return function() return u end",
-    "local v, w = 1, 2 return function() return w end" },
+    "local v, u = 1, 2 return function() return u end" },
+  { "local u return function() return u end",
+    "local u = 1 u = 2 return function() return u end" },
   { F "local c = a return c end", F "local d = a return d end" },
   { "local function f() return 1 end return f", "return function() return 1 end" },
 };
@@ -227,10 +245,11 @@ static uint64_t body_of(const char *source)
   return body;
 }
 
-/* From bytecode, with debug information and without. */
-static void check_dumped(const char *source, uint64_t expected)
+/* From bytecode with debug information. Returns the body without. */
+static uint64_t check_dumped(const char *source, uint64_t expected)
 {
   lua_State *L = new_vm(1);
+  uint64_t stripped = 0;
   int strip;
   for (strip = 0; strip <= 1; strip++) {
     CHECK_EQ(luaL_dostring(
@@ -244,22 +263,27 @@ static void check_dumped(const char *source, uint64_t expected)
       const char *code = lua_tolstring(L, -1, &size);
       REQUIRE(luaL_loadbuffer(L, code, size, "=dumped") == 0 && lua_pcall(L, 0, 1, 0) == 0);
     }
-    CHECK(pop_body(L) == expected);
+    if (!strip) CHECK(pop_body(L) == expected);
+    else stripped = pop_body(L);
   }
   lua_close(L);
+  return stripped;
 }
 
 static void check_content(void)
 {
   enum { N = sizeof(differ) / sizeof(differ[0]) };
-  uint64_t body[N];
+  uint64_t body[N], stripped[N];
   uint32_t i, k;
   for (i = 0; i < N; i++) {
     body[i] = body_of(differ[i]);
     CHECK(body[i] != 0);
-    check_dumped(differ[i], body[i]);
+    stripped[i] = check_dumped(differ[i], body[i]);
+    CHECK(stripped[i] != 0);
     for (k = 0; k < i; k++)
-      if (body[k] == body[i]) {
+      if (body[k] == body[i] || (stripped[k] == stripped[i]) !=
+				  (is_equal_stripped(differ[i]) &&
+				   i == k + (strstr(differ[k], "slow, fast") != NULL))) {
 	CHECK(!"another body");
 	printf("%s\n%s\n", differ[k], differ[i]);
       }
@@ -282,24 +306,121 @@ static void nested(char *to, int depth, const char *inside)
   for (i = 0; i < depth; i++) strcat(to, " end");
 }
 
+/* Functions in each other of which all are on the stack: the table has all. */
+static void check_levels(int depth)
+{
+  static char source[4096];
+  FuncEntry *fe[64];
+  lua_State *L = new_vm(1);
+  int order, i, k;
+  nested(source, depth, "return 1");
+  push_function(L, source, "=nested");
+  for (i = 1; i < depth; i++) {
+    lua_pushvalue(L, -1);
+    REQUIRE(lua_pcall(L, 0, 1, 0) == 0);
+  }
+  for (order = 0; order < 3; order++) {
+    memset(&ft, 0, sizeof(ft));
+    lj_safeload_reset(&pk);
+    for (i = 0; i < depth; i++) {
+      k = order == 0 ? i : order == 1 ? depth - 1 - i : (i * 7 + 3) % depth;
+      fe[k] = lj_functab_see(&ft, &pk, funcproto(funcV(L->top - depth + k)));
+      REQUIRE(fe[k] != NULL);
+      /* The hash may also come in parts. */
+      if (i == depth / 2) CHECK(lj_heapname_find(&ft, &pk, G(L)));
+    }
+    CHECK(lj_heapname_find(&ft, &pk, G(L)));
+    for (k = 0; k < depth; k++) {
+      int levels = depth - k;
+      CHECK_EQ(fe[k]->height, levels <= BODYHASH_LEVELS ? levels : FUNC_NO_BODY);
+      CHECK((fe[k]->body != 0) == (levels <= BODYHASH_LEVELS));
+    }
+  }
+  lua_close(L);
+}
+
+/* Push a function whose tables have so many strings each. */
+static void push_tables(lua_State *L, int tables, int strings)
+{
+  CHECK_EQ(luaL_dostring(L, "return function(tables, n)\n"
+			    "  local t = '{' .. ('\"x\",'):rep(n) .. '},'\n"
+			    "  return assert(loadstring('return function() return ' ..\n"
+			    "    t:rep(tables) .. 'nil end', '=tables'))()\n"
+			    "end"),
+	   0);
+  lua_pushinteger(L, tables);
+  lua_pushinteger(L, strings);
+  REQUIRE(lua_pcall(L, 2, 1, 0) == 0);
+}
+
+/* See the function on the top of the stack. */
+static FuncEntry *see_top(lua_State *L)
+{
+  FuncEntry *fe = lj_functab_see(&ft, &pk, funcproto(funcV(L->top - 1)));
+  REQUIRE(fe != NULL);
+  return fe;
+}
+
+/* The work of a call has a limit. The next call goes on. A function is tried once. */
+static void check_work(void)
+{
+  enum { N = 12, STRINGS = BODYHASH_WORK / 256 / 6 };
+  lua_State *L = new_vm(1);
+  FuncEntry *large, *fe[N];
+  int i, n = 0, before, calls = 0;
+  REQUIRE(lua_checkstack(L, N + 10));
+  memset(&ft, 0, sizeof(ft));
+  lj_safeload_reset(&pk);
+  push_tables(L, 8, STRINGS);
+  large = see_top(L);
+  for (i = 0; i < N; i++) {
+    push_tables(L, 1, STRINGS);
+    fe[i] = see_top(L);
+  }
+  do {
+    before = n;
+    CHECK(lj_heapname_find(&ft, &pk, G(L)));
+    CHECK_EQ(large->height, FUNC_NO_BODY);
+    for (i = n = 0; i < N; i++) n += fe[i]->body != 0;
+    REQUIRE(++calls == 1 ? n == 0 : n > before);
+  } while (n < N);
+  CHECK(calls > 2);
+  lua_close(L);
+}
+
 static void check_bounds(void)
 {
   char one[4096], other[4096];
   static char text[2][3 * BODYHASH_STRING];
+  static const char head[] = "return function() return '";
   int i;
-  nested(one, BODYHASH_DEPTH + 1, "return 1");
-  nested(other, BODYHASH_DEPTH + 1, "return 2");
+  nested(one, BODYHASH_LEVELS, "return 1");
+  nested(other, BODYHASH_LEVELS, "return 2");
   CHECK(body_of(one) != 0 && body_of(one) != body_of(other));
-  nested(one, BODYHASH_DEPTH + 2, "return 1");
+  nested(one, BODYHASH_LEVELS + 1, "return 1");
   CHECK(body_of(one) == 0);
-  /* A long constant counts by its beginning and its length. */
+  check_levels(BODYHASH_LEVELS);
+  check_levels(BODYHASH_LEVELS + 1);
+  check_levels(2 * BODYHASH_LEVELS + 5);
+  check_work();
+  /* A long constant counts by its beginning, its end and its length. */
   for (i = 0; i < 2; i++) {
-    strcpy(text[i], "return function() return '");
+    strcpy(text[i], head);
     memset(text[i] + strlen(text[i]), 'x', 2 * BODYHASH_STRING);
     strcat(text[i], "' end");
   }
   CHECK(body_of(text[0]) == body_of(text[1]));
   text[1][100] = 'y';
+  CHECK(body_of(text[0]) != body_of(text[1]));
+  text[1][100] = 'x';
+  for (i = 1; i <= 2; i++) {
+    char *p = text[1] + sizeof(head) - 1 + 2 * BODYHASH_STRING -
+	      (i == 1 ? BODYHASH_TAIL : BODYHASH_TAIL + 1);
+    *p = 'y';
+    CHECK((body_of(text[0]) == body_of(text[1])) == (i == 2));
+    *p = 'x';
+  }
+  memmove(text[1] + 101, text[1] + 100, strlen(text[1] + 100) + 1);
   CHECK(body_of(text[0]) != body_of(text[1]));
 }
 

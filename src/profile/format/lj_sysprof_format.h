@@ -114,8 +114,9 @@
 **                 path: where the program keeps a function whose definition has
 **                 another name.
 ** SPF_BODY     := (fid hash)*                 hash: <U64>, of what the bytecode of the function
-**                 does. It covers no lines and no names of files and of local variables.
-**                 Equal hashes on one base: equal functions
+**                 does. It covers no lines, and no names but those of variables of enclosing
+**                 functions. Equal hashes on one base: equal functions; without debug
+**                 information, they may use other variables of enclosing functions
 ** SPF_FFUNC    := ffid name                   builtin function
 ** SPF_HSYM     := symaddr name diff*          the symbol name starts at symaddr. It
 **                 contains these addresses of stacks: the first is symaddr +

@@ -25,15 +25,25 @@ typedef struct BodyRead {
   HeapRead *read;
   const global_State *g;
   uint32_t work; /* Left of BODYHASH_WORK. */
+  int limit;     /* The limit that the last function met. */
 } BodyRead;
+
+enum { LIMIT_NONE, LIMIT_LEVELS, LIMIT_WORK };
+
+#define COST_OBJECT \
+  256 /* An object may cost a miss of the cache: as much as so many bytes. */
 
 /* Kinds of constants. */
 enum { K_STRING = 1, K_NUMBER, K_PRIMITIVE, K_TABLE, K_FUNCTION, K_CDATA };
 
-static int take(BodyRead *b, uint32_t n)
+/* Pay for an object of so many bytes. */
+static int take(BodyRead *b, uint64_t bytes)
 {
-  if (b->work < n) return 0;
-  b->work -= n;
+  if (b->work < bytes + COST_OBJECT) {
+    b->limit = LIMIT_WORK;
+    return 0;
+  }
+  b->work -= (uint32_t)bytes + COST_OBJECT;
   return 1;
 }
 
@@ -109,15 +119,24 @@ static int add_code(BodyRead *b, const GCproto *pt, uint64_t *h)
 
 /* -- Constants --------------------------------------------------------------- */
 
+static int add_bytes(BodyRead *b, const char *p, uint32_t n, uint64_t *h)
+{
+  if (n && !lj_heapread_ok(b->read, p, n)) return 0;
+  *h = hash_bytes(*h, (const uint8_t *)p, (const uint8_t *)p + n);
+  return 1;
+}
+
+/* The end of a long string counts, too. */
 static int add_string(BodyRead *b, const GCstr *s, uint64_t *h)
 {
-  uint32_t n;
+  uint32_t n, tail;
   if (!lj_heapread_isobj(b->read, s, sizeof(GCstr), LJ_TSTR)) return 0;
   n = s->len < BODYHASH_STRING ? s->len : BODYHASH_STRING;
-  if (!take(b, n / 8 + 1) || !lj_heapread_ok(b->read, strdata(s), n + 1)) return 0;
+  tail = s->len - n < BODYHASH_TAIL ? s->len - n : BODYHASH_TAIL;
+  if (!take(b, n + tail)) return 0;
   *h = hash_next(*h, ((uint64_t)K_STRING << 32) | s->len);
-  *h = hash_bytes(*h, (const uint8_t *)strdata(s), (const uint8_t *)strdata(s) + n);
-  return 1;
+  return add_bytes(b, strdata(s), n, h) &&
+	 add_bytes(b, strdata(s) + (s->len - tail), tail, h);
 }
 
 static void add_number(lua_Number n, uint64_t *h)
@@ -143,7 +162,8 @@ static int add_table(BodyRead *b, const GCtab *t, uint64_t *h)
   uint32_t i;
   if (!lj_heapread_isobj(b->read, t, sizeof(GCtab), LJ_TTAB) ||
       !lj_heapread_istab(b->read, t) || t->asize > HEAPREAD_TABLE ||
-      t->hmask >= HEAPREAD_TABLE || !take(b, t->asize + t->hmask + 1))
+      t->hmask >= HEAPREAD_TABLE ||
+      !take(b, t->asize * sizeof(TValue) + (t->hmask + 1) * sizeof(Node)))
     return 0;
   for (i = 0; i < t->asize; i++) {
     cTValue *o = tvref(t->array) + i;
@@ -185,38 +205,40 @@ static int add_cdata(BodyRead *b, const GCcdata *cd, uint64_t *h)
 #endif
 }
 
-static uint64_t body_of(BodyRead *b, const GCproto *pt, uint32_t depth);
+static uint64_t body_of(BodyRead *b, const GCproto *pt, uint32_t levels, uint32_t *height);
 
-/* A function of the table keeps its hash. */
-static int add_function(BodyRead *b, const GCproto *pt, uint32_t depth, uint64_t *h)
+static int add_function(BodyRead *b, const GCproto *pt, uint32_t levels, uint64_t *h,
+			uint32_t *height)
 {
-  FuncEntry *fe = lj_functab_find(b->ft, pt);
-  uint64_t body = fe && fe->body ? fe->body : body_of(b, pt, depth);
+  uint32_t inner;
+  uint64_t body = body_of(b, pt, levels, &inner);
   if (body == 0) return 0;
-  if (fe) fe->body = body;
+  if (*height < inner + 1) *height = inner + 1;
   *h = hash_next(hash_next(*h, K_FUNCTION), body);
   return 1;
 }
 
-static int add_object(BodyRead *b, const GCobj *o, uint32_t depth, uint64_t *h)
+static int add_object(BodyRead *b, const GCobj *o, uint32_t levels, uint64_t *h,
+		      uint32_t *height)
 {
   if (((uintptr_t)o & 7) != 0 || !lj_heapread_ok(b->read, o, sizeof(GChead))) return 0;
   switch (o->gch.gct) {
   case (uint8_t)~LJ_TSTR: return add_string(b, &o->str, h);
   case (uint8_t)~LJ_TTAB: return add_table(b, &o->tab, h);
   case (uint8_t)~LJ_TCDATA: return add_cdata(b, &o->cd, h);
-  case (uint8_t)~LJ_TPROTO: return depth > 0 && add_function(b, &o->pt, depth - 1, h);
+  case (uint8_t)~LJ_TPROTO: return add_function(b, &o->pt, levels - 1, h, height);
   default: return 0;
   }
 }
 
-static int add_constants(BodyRead *b, const GCproto *pt, uint32_t depth, uint64_t *h)
+static int add_constants(BodyRead *b, const GCproto *pt, uint32_t levels, uint64_t *h,
+			 uint32_t *height)
 {
   const GCRef *kgc = mref(pt->k, const GCRef);
   cTValue *kn = mref(pt->k, cTValue);
   uint32_t i;
   for (i = 1; i <= pt->sizekgc; i++)
-    if (!add_object(b, gcref(*(kgc - (ptrdiff_t)i)), depth, h)) return 0;
+    if (!add_object(b, gcref(*(kgc - (ptrdiff_t)i)), levels, h, height)) return 0;
   for (i = 0; i < pt->sizekn; i++)
     if (!add_value(b, kn + i, h)) return 0;
   return 1;
@@ -231,11 +253,36 @@ static int is_within(const GCproto *pt, const char *p, uint64_t n, uint64_t size
   return p >= bot && p <= end && n * size <= (uint64_t)(end - p);
 }
 
-/* Hash of a function, 0 for none. */
-static uint64_t body_of(BodyRead *b, const GCproto *pt, uint32_t depth)
+/* Which outer variables a function uses: their names, and whether the enclosing function has
+** them itself. Their slots do not count: they change with variables that the function does not
+** use. Without debug information, there are no names.
+*/
+static int add_upvalues(const GCproto *pt, uint64_t *h)
+{
+  const uint16_t *uv = proto_uv(pt);
+  const char *name = (const char *)proto_uvinfo(pt), *end = (const char *)pt + pt->sizept;
+  int has_names = name > (const char *)pt && name < end;
+  uint32_t i;
+  if (((uintptr_t)uv & 1) != 0 || !is_within(pt, (const char *)uv, pt->sizeuv, sizeof(*uv)))
+    return 0;
+  for (i = 0; i < pt->sizeuv; i++) {
+    *h = hash_next(*h, uv[i] & PROTO_UV_LOCAL);
+    if (has_names) {
+      const char *next = (const char *)memchr(name, 0, (size_t)(end - name));
+      if (!next) return 0;
+      *h = hash_bytes(*h, (const uint8_t *)name, (const uint8_t *)next + 1);
+      name = next + 1;
+    }
+  }
+  return 1;
+}
+
+/* Read a function of at most so many levels. */
+static uint64_t read_body(BodyRead *b, const GCproto *pt, uint32_t levels, uint32_t *height)
 {
   const char *k;
   uint64_t h;
+  *height = 1;
   if (!lj_heapread_isobj(b->read, pt, sizeof(GCproto), LJ_TPROTO) ||
       pt->sizept < sizeof(GCproto))
     return 0;
@@ -244,23 +291,59 @@ static uint64_t body_of(BodyRead *b, const GCproto *pt, uint32_t depth)
       !is_within(pt, (const char *)proto_bc(pt), pt->sizebc, sizeof(BCIns)) ||
       !is_within(pt, k, pt->sizekn, sizeof(TValue)) ||
       !is_within(pt, k - pt->sizekgc * sizeof(GCRef), pt->sizekgc, sizeof(GCRef)) ||
-      !take(b, pt->sizebc) || !take(b, pt->sizekgc) || !take(b, pt->sizekn) ||
-      !lj_heapread_ok(b->read, pt, pt->sizept))
+      !take(b, pt->sizept) || !lj_heapread_ok(b->read, pt, pt->sizept))
     return 0;
   h = hash_next(0, ((uint64_t)pt->numparams << 16) | ((uint64_t)pt->sizeuv << 8) |
 		     (pt->flags & PROTO_VARARG));
   h = hash_next(h, ((uint64_t)pt->sizebc << 32) | pt->sizekgc);
-  if (!add_code(b, pt, &h) || !add_constants(b, pt, depth, &h)) return 0;
+  if (!add_code(b, pt, &h) || !add_upvalues(pt, &h) ||
+      !add_constants(b, pt, levels, &h, height))
+    return 0;
   return h ? h : 1;
+}
+
+/* Hash and height of a function of at most so many levels, 0 for none. An entry of the table
+** keeps what does not depend on the functions around it.
+*/
+static uint64_t body_of(BodyRead *b, const GCproto *pt, uint32_t levels, uint32_t *height)
+{
+  FuncEntry *fe = lj_functab_find(b->ft, pt);
+  uint64_t body;
+  if (fe && fe->height) {
+    *height = fe->height;
+    if (fe->height <= levels) return fe->body;
+    if (fe->height != FUNC_NO_BODY) b->limit = LIMIT_LEVELS;
+    return 0;
+  }
+  if (levels == 0) {
+    b->limit = LIMIT_LEVELS;
+    return 0;
+  }
+  body = read_body(b, pt, levels, height);
+  if (fe && body) {
+    fe->body = body;
+    fe->height = (uint8_t)*height;
+  } else if (fe && b->limit == LIMIT_NONE) {
+    fe->height = FUNC_NO_BODY;
+  }
+  return body;
 }
 
 void lj_bodyhash_all(FuncTab *ft, HeapRead *r, const global_State *g)
 {
-  BodyRead b = { ft, r, g, BODYHASH_WORK };
+  BodyRead b = { ft, r, g, BODYHASH_WORK, LIMIT_NONE };
   uint32_t i;
   for (i = 0; i < FUNCTAB_FUNCS; i++) {
     FuncEntry *fe = &ft->func[i];
-    if (fe->fid && fe->pt && !fe->body && fe->pt->firstline != ~(BCLine)0)
-      fe->body = body_of(&b, fe->pt, BODYHASH_DEPTH);
+    uint32_t height, work = b.work;
+    uint64_t body;
+    if (!fe->fid || !fe->pt || fe->height || fe->pt->firstline == ~(BCLine)0) continue;
+    b.limit = LIMIT_NONE;
+    body = body_of(&b, fe->pt, BODYHASH_LEVELS, &height);
+    /* The next dump goes on. But a function that takes all gets no second try. */
+    if (b.limit == LIMIT_WORK && work < BODYHASH_WORK) break;
+    fe->body = body;
+    fe->height = body ? (uint8_t)height : FUNC_NO_BODY;
+    if (b.limit == LIMIT_WORK) break;
   }
 }

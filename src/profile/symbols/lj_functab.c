@@ -93,7 +93,7 @@ FuncEntry *lj_functab_get(FuncTab *ft, const GCproto *pt, uint64_t key)
     if (old->pathlen) memcpy(ft->path[fe - ft->func], functab_path(ft, old), old->pathlen);
   } else {
     fe->body = 0;
-    fe->site = fe->tries = fe->rank = fe->namelen = fe->pathlen = 0;
+    fe->site = fe->tries = fe->rank = fe->namelen = fe->pathlen = fe->height = 0;
   }
   fe->key = key;
   fe->pt = pt;

@@ -29,6 +29,8 @@
 #define FUNCTAB_CHUNK_MAX  240
 #define FUNCTAB_NAME_TRIES 8 /* Calls at which a name is searched. */
 
+#define FUNC_NO_BODY 255 /* FuncEntry.height of a function without a body hash. */
+
 /* Where the name of a function comes from, the best last. */
 typedef enum NameRank {
   NAME_NONE,
@@ -66,6 +68,7 @@ typedef struct FuncEntry {
   uint8_t rank;      /* NameRank of the name. */
   uint8_t namelen;
   uint8_t pathlen; /* Of its FuncTab.path, 0 for none. */
+  uint8_t height;  /* Functions in each other, itself the first; 0: body was not tried. */
   char name[FUNCTAB_NAME_MAX];
 } FuncEntry;
 
