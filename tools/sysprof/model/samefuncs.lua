@@ -318,20 +318,44 @@ local function long_body_key(g)
   return not is_main(g) and g.last - g.first >= SHORT and g.body or nil
 end
 
--- Matches a file that is gone with the new file that most of its functions went to.
-local function match_renamed_files(files_a, files_b)
-  for _, file in ipairs(files_a) do
-    if not files_b[file.chunk] and not file.mate then
-      local votes, best = {}, nil
-      for _, g in ipairs(file.list) do
-	local to = g.mate and g.mate.chunk
-	if to and not files_a[to] then
-	  votes[to] = (votes[to] or 0) + 1
-	  if not best or votes[to] > votes[best] then best = to end
-	end
-      end
-      if best then match_files(file, files_b[best]) end
+-- Returns the new file that most functions of a file went to, and where the first of them stands there; nil for none.
+local function new_file_of(file, files_a)
+  local votes, first, best = {}, {}, nil
+  for _, g in ipairs(file.list) do
+    local to = g.mate and g.mate.chunk
+    if to and not files_a[to] then
+      votes[to] = (votes[to] or 0) + 1
+      first[to] = math.min(first[to] or math.huge, g.mate.at)
+      if not best or votes[to] > votes[best] then best = to end
     end
+  end
+  return best, first[best]
+end
+
+-- Matches a file that is gone with the new file that most of its functions went to. Of files that became one, the
+-- functions count as those of one file: a pass over the new one for each of them would take too long.
+local function match_renamed_files(files_a, files_b)
+  local groups, by_chunk = {}, {}
+  for _, file in ipairs(files_a) do
+    local to, at
+    if not files_b[file.chunk] and not file.mate then to, at = new_file_of(file, files_a) end
+    if to then
+      local group = by_chunk[to]
+      if not group then
+	group = { file = files_b[to] }
+	by_chunk[to], groups[#groups + 1] = group, group
+      end
+      group[#group + 1] = { file = file, at = at }
+    end
+  end
+  for _, group in ipairs(groups) do
+    local all = { list = {} }
+    sort(group, function(a, b) return a.at < b.at end)
+    for _, part in ipairs(group) do
+      part.file.mate = group.file
+      for _, g in ipairs(part.file.list) do all.list[#all.list + 1] = g end
+    end
+    match_files(all, group.file)
   end
 end
 
