@@ -4,6 +4,7 @@
 local t = require("tools_test")
 local B = require("stream_builder")
 local G = require("sysprof.base.grammar")
+local limits = require("sysprof.base.limits")
 local reader = require("sysprof.read.reader")
 local samefuncs = require("sysprof.model.samefuncs")
 local F, uleb = B.F, B.uleb
@@ -117,6 +118,12 @@ check("a file that moved into a folder", { { "@x.lua", 1, 9, "f", "a" } }, { { "
 check("a file of another name", { { APP, 1, 9, "f", "a" }, { APP, 11, 19, "g", "b" } },
       { { LIB, 1, 9, "f", "a" }, { LIB, 11, 19, "g", "c" } },
       { "f (lib.lua:1) 1 1", "g (lib.lua:11) 2 2" }, "2 functions: 1 changed, app.lua is now lib.lua")
+check("two files became one",
+      { { "@a.lua", 1, 9, "f", "a" }, { "@a.lua", 11, 19, "h", "b" }, { "@b.lua", 1, 9, "g", "c" },
+	{ "@b.lua", 11, 19, "i", "d" } },
+      { { LIB, 1, 9, "f", "a" }, { LIB, 11, 19, "h", "x" }, { LIB, 21, 29, "g", "c" }, { LIB, 31, 39, "i", "y" } },
+      { "f (lib.lua:1) 1 1", "g (lib.lua:21) 3 3", "h (lib.lua:11) 2 2", "i (lib.lua:31) 4 4" },
+      "4 functions: 2 changed, 2 at other lines, 2 files at other paths")
 check("without debug information", { { "=?", 0, 0, "f", "a" }, { "=?", 0, 0, "g", "b" } },
       { { "=?", 0, 0, "f", "c" }, { "=?", 0, 0, "h", "b" } },
       { "f (?:?) 1 1", "h (?:?), was g 2 2" }, "2 functions: 1 changed, 1 under other names")
@@ -129,6 +136,14 @@ check("the same at the end", { { APP, 1, 3, "f", "a" }, { APP, 5, 7, "", "b" } }
       { "app.lua:5 2 0", "app.lua:9 0 2", "f (app.lua:1) 1 1" })
 check("two ids, one without a name", { { APP, 1, 9, "", "a" }, { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "f", "a" } },
       { "f (app.lua:1) 3 1" })
+
+-- Above the limit, only equal files, names and places are the same.
+local most = limits.SAME_FUNCTIONS
+limits.SAME_FUNCTIONS = 1
+check("too many functions", { { APP, 1, 9, "f", "a" }, { APP, 11, 19, "g", "b" } }, { { APP, 1, 9, "f", "a" } },
+      { "f (app.lua:1) 1 1", "g (app.lua:11) 2 0" },
+      ("by file, name and place only: a profile has more than %d Lua functions"):format(most))
+limits.SAME_FUNCTIONS = most
 
 -- -- Any functions ----------------------------------------------------------------
 

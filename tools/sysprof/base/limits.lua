@@ -82,6 +82,8 @@ limits.ROWS = {
     "option '%s': expected at most {} of them on a command line" },
   { "LEASE_SECONDS", 1, "s", "all waits for leases on files that are read",
     "user %s has a lease on it that keeps others from it; the kernel ends it within a minute, then try again" },
+  { "SAME_FUNCTIONS", 2^16, "functions", "Lua functions of each profile that a comparison matches across edits",
+    "by file, name and place only: a profile has more than {} Lua functions" },
   { "TOP_ROWS", 20000, "rows", "a table of top", "[others]" },
 
   "Symbol files",

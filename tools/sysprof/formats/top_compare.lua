@@ -179,6 +179,7 @@ end
 -- Says which functions of the two are the same in spite of an edit, or nil.
 local function matched_text(view)
   local same, parts = view.same, {}
+  if not same then return view.not_same end
   for _, what in ipairs { "changed", "moved" } do
     if same[what] > 0 then parts[#parts + 1] = ("%d %s"):format(same[what], what) end
   end

@@ -10,6 +10,7 @@
 -- A body is the hash of SPF_BODY. What has none is paired by file, name and order.
 ----------------------------------------------------------------------------
 
+local limits = require("sysprof.base.limits")
 local sort = require("sysprof.base.sort")
 local text = require("sysprof.base.text")
 
@@ -63,7 +64,6 @@ end
 local function files_of(profile)
   local files, by_key = {}, {}
   for fid, f in profile.lfuncs:each() do
-    f.as, f.was, f.shift = nil, nil, nil	-- Of another comparison.
     if not profile:is_builtin(fid) then
       local key = ("%.0f\0%.0f\0%s\0%s"):format(f.firstline, f.lastline, f.chunk, f.name)
       local g = by_key[key]
@@ -409,12 +409,25 @@ local function tell(a, b, file, counts)
   if shift ~= 0 then counts.shifted = counts.shifted + 1 end
 end
 
+-- Forgets an earlier comparison. Returns whether there are too many functions to match them.
+local function is_too_large(profile)
+  local n = 0
+  for _, f in profile.lfuncs:each() do
+    f.as, f.was, f.shift = nil, nil, nil
+    n = n + 1
+  end
+  return n > limits.SAME_FUNCTIONS
+end
+
 -- Finds the functions of the profile q that are those of the older profile p. From then on they have one name
 -- (sysprof.names.symbols). Returns numbers of functions:
 --   pairs; those that were changed, renamed, moved; shifted: those with other lines; hashless: without a hash,
 --   but no main chunks;
 --   files: a list of { old, new chunk } of those that were renamed
+-- or nil and a sentence: there are too many functions, and those of equal names are the same
 function samefuncs.match(p, q)
+  local p_is_large, q_is_large = is_too_large(p), is_too_large(q)
+  if p_is_large or q_is_large then return nil, limits.sentence("SAME_FUNCTIONS") end
   local files_a, files_b = files_of(p), files_of(q)
   for _, file in ipairs(files_a) do
     for _, g in ipairs(file.list) do g.list_a = true end

@@ -275,7 +275,7 @@ function methods:compare_with(base)
     return total
   end
   merge.share_names(self.profile, base.profile)
-  self.same = samefuncs.match(base.profile, self.profile)
+  self.same, self.not_same = samefuncs.match(base.profile, self.profile)
   local base_sum = sum(base)
   self.base, self.base_scale = base, base_sum > 0 and sum(self) / base_sum or 0
   if self:compares_amounts() then self.base_scale = 1 end
