@@ -253,11 +253,17 @@ static int is_within(const GCproto *pt, const char *p, uint64_t n, uint64_t size
   return p >= bot && p <= end && n * size <= (uint64_t)(end - p);
 }
 
+static int is_own_name(const FuncEntry *fe, const char *name, size_t len)
+{
+  return fe && len > 0 && fe->namelen == len && memcmp(fe->name, name, len) == 0;
+}
+
 /* Which outer variables a function uses: their names, and whether the enclosing function has
 ** them itself. Their slots do not count: they change with variables that the function does not
-** use. Without debug information, there are no names.
+** use. Without debug information, there are no names. Of a function that calls itself, its own
+** name does not count.
 */
-static int add_upvalues(const GCproto *pt, uint64_t *h)
+static int add_upvalues(const GCproto *pt, const FuncEntry *fe, uint64_t *h)
 {
   const uint16_t *uv = proto_uv(pt);
   const char *name = (const char *)proto_uvinfo(pt), *end = (const char *)pt + pt->sizept;
@@ -270,7 +276,8 @@ static int add_upvalues(const GCproto *pt, uint64_t *h)
     if (has_names) {
       const char *next = (const char *)memchr(name, 0, (size_t)(end - name));
       if (!next) return 0;
-      *h = hash_bytes(*h, (const uint8_t *)name, (const uint8_t *)next + 1);
+      if (is_own_name(fe, name, (size_t)(next - name))) *h = hash_next(*h, K_FUNCTION);
+      else *h = hash_bytes(*h, (const uint8_t *)name, (const uint8_t *)next + 1);
       name = next + 1;
     }
   }
@@ -296,7 +303,7 @@ static uint64_t read_body(BodyRead *b, const GCproto *pt, uint32_t levels, uint3
   h = hash_next(0, ((uint64_t)pt->numparams << 16) | ((uint64_t)pt->sizeuv << 8) |
 		     (pt->flags & PROTO_VARARG));
   h = hash_next(h, ((uint64_t)pt->sizebc << 32) | pt->sizekgc);
-  if (!add_code(b, pt, &h) || !add_upvalues(pt, &h) ||
+  if (!add_code(b, pt, &h) || !add_upvalues(pt, lj_functab_find(b->ft, pt), &h) ||
       !add_constants(b, pt, levels, &h, height))
     return 0;
   return h ? h : 1;
