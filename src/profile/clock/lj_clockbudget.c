@@ -178,19 +178,20 @@ static void on_tick_write(char *text)
 #define PREEMPTED_CPU_NS 250000000u /* CPU time that is worth the sentence, */
 #define PREEMPTED_RATE   20         /* and times in a second of it. */
 
-/* The thread's last tick may be writing the numbers. */
-static void preempted_write(const Clock *c, char *text)
+/* The thread's last tick may be writing the numbers. Returns 0 if others had the processor rarely. */
+static int preempted_write(const Clock *c, char *text)
 {
   uint64_t first_ns = relaxed_get(&c->first.cpu_ns);
   uint64_t cpu_ns = relaxed_get(&c->now.cpu_ns) - first_ns;
   uint64_t times = relaxed_get(&c->now.preempted) - relaxed_get(&c->first.preempted);
   double rate = (double)times / ((double)cpu_ns / 1e9);
-  if (first_ns == 0 || cpu_ns < PREEMPTED_CPU_NS || rate < PREEMPTED_RATE) return;
+  if (first_ns == 0 || cpu_ns < PREEMPTED_CPU_NS || rate < PREEMPTED_RATE) return 0;
   snprintf(
     text, EVENT_TEXT_MAX,
     "%s ticks with the kernel, which gave the processor to others %.0f times a second: "
     "shares may be off by more than chance; task-clock's are not",
     c->spec.name, rate);
+  return 1;
 }
 
 void lj_clockbudget_limit(const Clock *c, char *text)
@@ -221,6 +222,8 @@ void lj_clockbudget_limit(const Clock *c, char *text)
       "would take %.1f %% of the time; hz=%.0f asks for them",
       c->spec.name, 1e9 / (double)period, cost / 1e3, 1e9 / (double)c->spec.given_up,
       1e2 * cost / (double)c->spec.given_up, 1e9 / (double)c->spec.given_up);
+  else if (c->spec.kind == CLOCK_CTIMER && preempted_write(c, text))
+    return; /* Worse than few. */
   else if (c->ops && !c->ops->probe && period < kernel_tick_ns())
     snprintf(
       text, EVENT_TEXT_MAX,
@@ -228,5 +231,4 @@ void lj_clockbudget_limit(const Clock *c, char *text)
       "task-clock:u and wall-signal take more",
       c->spec.name, 1e9 / (double)kernel_tick_ns(), 1e9 / (double)period);
   else if (relaxed_get(&c->was_on_tick)) on_tick_write(text);
-  else if (c->spec.kind == CLOCK_CTIMER) preempted_write(c, text);
 }
