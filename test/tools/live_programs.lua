@@ -149,7 +149,7 @@ do	-- The program is killed. What it wrote each second is kept.
   finds(pid .. " +[%w_ -]* 1 +recording +luajit mixed%.lua\n")
   programs.wait_for_samples(pid, "makes (mixed.lua:2)")
   os.execute("kill -KILL " .. pid)
-  t.equal(programs.status(), 0, "a killed program: status: " .. t.content("log"))
+  t.equal(programs.status(), 3, "a killed program: status: " .. t.content("log"))
   t.contains(t.content("log"), ("process %d (mixed.lua) has ended; what it had written until then is kept"):format(pid), "a killed program")
   t.contains(t.content("log"), "makes (mixed.lua:2)", "a killed program: samples")
 end

@@ -121,8 +121,10 @@ function recorded.show(this, paths, opt, aside, has_failed)
       if opt.format == "bin" and opt.output ~= "-" then note(paths, opt) end
       summary.print(this.say, shown_view, paths, opt)
     end
-    local is_cut = opt.programs and not shown_view.profile.complete	-- A script has a status of its own.
-    return (is_cut or opt.format ~= "bin" and shown_view:room_text()) and command.INCOMPLETE or command.OK
+    local lacks = shown_view:room_text()
+    -- A script has a status of its own. What the summary has no room for is in the file.
+    local is_cut = opt.programs and not shown_view.profile.complete and not lacks
+    return (is_cut or opt.format ~= "bin" and lacks) and command.INCOMPLETE or command.OK
   end
   this.say(err)
   if opt.in_place then
