@@ -25,7 +25,7 @@ blocks() {
       return 1
     }
   done
-  grep -q "^waits: idle .* [1-9][0-9]* waits* in .*$loop" "$table" || {
+  grep -q "^waits:* *idle .* [1-9][0-9]* waits* in .*$loop" "$table" || {
     echo "$table: the loop was not idle"
     return 1
   }
