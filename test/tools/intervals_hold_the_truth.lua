@@ -106,7 +106,7 @@ function kinds.alternation(counts)
   end, truth)
 end
 
--- Phases of seconds, in each of which the parts have other shares.
+-- Phases of seconds. The parts have other shares in each phase.
 function kinds.phases(counts)
   local n, shares = random(50, 400), {}
   local phase, truth = n * TICK / 8, { 0, 0 }

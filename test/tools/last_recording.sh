@@ -76,7 +76,7 @@ grep -q 'in_child' out || fail "--fork: the report lacks the child that outlived
 # Commands that record at the same time.
 for i in $(seq 12); do
   mkdir "$top/$i"
-  (cd "$top/$i" && exec "$tool" run -o "$i.bin" ../work/short.lua >/dev/null 2>&1) &
+  (cd "$top/$i" && exec "$tool" run -o "$i.bin" "$OLDPWD/short.lua" >/dev/null 2>&1) &
 done
 wait
 for i in $(seq 12); do

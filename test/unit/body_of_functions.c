@@ -306,7 +306,7 @@ static void nested(char *to, int depth, const char *inside)
   for (i = 0; i < depth; i++) strcat(to, " end");
 }
 
-/* Functions in each other of which all are on the stack: the table has all. */
+/* Nested functions. All are on the stack, so the table has all. */
 static void check_levels(int depth)
 {
   static char source[4096];

@@ -85,7 +85,7 @@ static void leaves(void)
   static const int called[] = { C, F, B, C, L, L }, resumed[] = { C, R, L };
   static const int unknown[] = { C, X, L }, broken[] = { X, L }, compiled[] = { T, L, L };
   static const int lua[] = { L, L, B }, bounds[] = { B, B };
-  static const int vm[] = { V, H, H }, host[] = { H, V, H };
+  static const int vm[] = { V, H, H }, host[] = { H, V, H }, missing[] = { H, V, X };
   leaf(keep_lua, lua, 3, 1, 0, 0);
   leaf(keep_lua, called, 6, 2, 0, 4);
   leaf(keep_lua, resumed, 3, 1, 0, 0);
@@ -96,6 +96,7 @@ static void leaves(void)
   leaf(keep_lua, bounds, 0, 0, 0, 0);
   leaf(keep_host, vm, 3, 1, 0, 0);
   leaf(keep_host, host, 3, 1, 0, 0);
+  leaf(keep_host, missing, 3, 2, 0, 2);
   leaf(keep_host, broken, 1, 1, 0, 0);
   leaf(keep_host, vm, 0, 0, 0, 0);
 }

@@ -223,7 +223,7 @@ void lj_clockbudget_limit(const Clock *c, char *text)
       c->spec.name, 1e9 / (double)period, cost / 1e3, 1e9 / (double)c->spec.given_up,
       1e2 * cost / (double)c->spec.given_up, 1e9 / (double)c->spec.given_up);
   else if (c->spec.kind == CLOCK_CTIMER && preempted_write(c, text))
-    return; /* Worse than few. */
+    return; /* Wrong shares are worse than few samples. */
   else if (c->ops && !c->ops->probe && period < kernel_tick_ns())
     snprintf(
       text, EVENT_TEXT_MAX,

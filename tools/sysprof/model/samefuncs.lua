@@ -238,7 +238,7 @@ local function pair_single(list_a, list_b, key_of, gaps)
 end
 
 -- Pairs functions of one gap in their order, if there are equally many and the same function encloses them.
--- is_known: of equal names, else those of which one has no name.
+-- is_known: their names must be equal; else one of the two has no name.
 local function pair_between(list_a, list_b, gaps, is_known)
   for _, bucket in ipairs(buckets(list_a, list_b, function(g)
     return ("%d\0%s"):format(gaps.of[g], is_main(g) and "\0" or is_known and g.name or "")

@@ -1,8 +1,8 @@
 ----------------------------------------------------------------------------
 -- Runs of two commands in turn, each with a profile in a folder.
 --
--- The order is A B, B A, A B and so on: what drifts slowly favours neither. Both run once before, uncounted, so that
--- their files are in memory. A script runs as by 'run'; a program is profiled by the variable LUAJIT_SYSPROF.
+-- The order is A B, B A, A B and so on: what drifts slowly favours neither. Each runs once
+-- before, uncounted: then its files are in memory. The verb 'run' runs a script. LUAJIT_SYSPROF profiles a program.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
