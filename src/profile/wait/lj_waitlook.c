@@ -568,6 +568,17 @@ static void take_runs(Event *ev, uint64_t off_ns, uint64_t runs, uint64_t cpu_ns
   wl->woken_ns = waits ? now_ns : 0;
 }
 
+/* Note how far apart looks were, as a wait that ends at any time meets them: many threads share what looks
+** may cost.
+*/
+static void note_apart(WaitLook *wl, uint64_t ns)
+{
+  wl->apart_sum += (double)ns;
+  wl->apart_squares += (double)ns * (double)ns;
+  if (wl->apart_sum > 0)
+    relaxed_set(&wl->apart_ns, (uint64_t)(wl->apart_squares / wl->apart_sum));
+}
+
 /* Without records: what the thread's CPU time leaves of the real time since the last look. Unless
 ** it has got a processor, it had one all the time, or has left it at the end. Returns the time of the
 ** look.
@@ -581,6 +592,7 @@ static uint64_t look_figures(Event *ev)
     return now_ns;
   }
   real_ns = now_ns - wl->looked_ns;
+  note_apart(wl, real_ns);
   off_ns = cpu_ns - wl->cpu_ns < real_ns ? real_ns - (cpu_ns - wl->cpu_ns) : 0;
   if (cpu_ns == wl->cpu_ns) {
     if (!wl->is_off) wait_begin(wl, wl->looked_ns - wl->end_ns, !sleeps_now(ev));

@@ -50,6 +50,8 @@ typedef struct WaitLook {
   uint32_t long_256; /* How many of 256 waits are above the threshold: a moving mean. */
   /* At the last look that found a switch. */
   uint64_t looked_ns, cpu_ns;
+  uint64_t apart_ns; /* Without records: looks were so far apart, see note_apart. */
+  double apart_sum, apart_squares;
   /* Without records: while is_off is not set, it may have left its processor so long before. */
   uint64_t end_ns;
   uint64_t off_ns; /* Time without a processor so far. */

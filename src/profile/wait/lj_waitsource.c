@@ -68,9 +68,11 @@ static void wait_stop(Event *ev)
 /* Waits without records. why: there are none. */
 static void limit_looks(const Event *ev, const char *why, char *text)
 {
-  uint64_t vague_ns = relaxed_get(&waitlook_of(ev)->vague_ns);
+  const WaitLook *wl = waitlook_of(ev);
+  uint64_t vague_ns = relaxed_get(&wl->vague_ns), apart_ns = relaxed_get(&wl->apart_ns);
+  uint64_t least_ns = waitevent_threshold(&ev->spec);
   int n = snprintf(text, EVENT_TEXT_MAX, "offcpu: a wait is exact to a look, %.1f ms: %s",
-		   (double)waitevent_threshold(&ev->spec) / 1e6, why);
+		   (double)(apart_ns > least_ns ? apart_ns : least_ns) / 1e6, why);
   if (vague_ns && n < EVENT_TEXT_MAX)
     snprintf(text + n, (size_t)(EVENT_TEXT_MAX - n),
 	     ". offcpu: the end of a thread is exact to %.0f ms", (double)vague_ns / 1e6);
