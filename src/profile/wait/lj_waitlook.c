@@ -579,6 +579,19 @@ static void note_apart(WaitLook *wl, uint64_t ns)
     relaxed_set(&wl->apart_ns, (uint64_t)(wl->apart_squares / wl->apart_sum));
 }
 
+/* The thread has left its processor since the last look that found a switch. If it does not sleep, it may have
+** slept all the same, and been woken up.
+*/
+static void begin_byfigures(Event *ev, uint64_t now_ns)
+{
+  WaitLook *wl = waitlook_of(ev);
+  WaitLeft now = { wl->left.waits, 0 };
+  int sleeps = sleeps_now(ev);
+  if (!sleeps) lj_waitproc_left(ev->tid, &now);
+  wait_begin(wl, wl->looked_ns - wl->end_ns, !sleeps);
+  wl->woken_ns = now.waits != wl->left.waits ? now_ns : 0;
+}
+
 /* Without records: what the thread's CPU time leaves of the real time since the last look. Unless
 ** it has got a processor, it had one all the time, or has left it at the end. Returns the time of the
 ** look.
@@ -595,7 +608,7 @@ static uint64_t look_figures(Event *ev)
   note_apart(wl, real_ns);
   off_ns = cpu_ns - wl->cpu_ns < real_ns ? real_ns - (cpu_ns - wl->cpu_ns) : 0;
   if (cpu_ns == wl->cpu_ns) {
-    if (!wl->is_off) wait_begin(wl, wl->looked_ns - wl->end_ns, !sleeps_now(ev));
+    if (!wl->is_off) begin_byfigures(ev, now_ns);
     wl->end_ns = 0;
   } else {
     ready_since(ev, &ready_ns, &runs);

@@ -17,7 +17,6 @@ local switches = {}
 local THREADS, RATES = { 2, 20, 200 }, { 100, 1000, 10000, 100000, 1000000 }	-- The last one: as fast as they can.
 local SECONDS, TIMEOUT = 2, 120
 local BOUND = 0.01	-- Of a thread's life.
-local HELD = 0.2e9	-- At the begin, threads wait at a barrier, and do not switch.
 local FEW = 5	-- Waits at the begin and the end of the profile.
 local TICK = 10e6	-- CPU time after the last tick of a thread that has ended is in [threads not sampled].
 local NO_FILTER = 77	-- Status of the program where perf cannot be refused.
@@ -79,8 +78,8 @@ local function run_row(threads, rate, with_perf, ends_early, path)
       local part = off / math.max(lived, 1)
       if math.abs(part) > math.abs(row.waits) then row.waits = part end
       -- Nobody knows how often a thread that has ended waited in its lost time.
-      local part = (seen.lost + math.max(vague, vague_ready)) / math.max(thread.least - HELD, 1)
-      local slack = thread.has_ended and off < 0 and part * lived or 0
+      local unknown = (seen.lost + math.max(vague, vague_ready)) / thread.least
+      local slack = thread.has_ended and off < 0 and unknown > BOUND and lived or 0
       row.wrong = math.max(row.wrong, (math.abs(off) - FEW - slack) / math.max(lived, 1))
     end
     life, lost, row.got = life + thread.least, lost + seen.lost, row.got + thread.runs / thread.least * 1e9
