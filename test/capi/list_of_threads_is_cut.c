@@ -1,4 +1,5 @@
 /* TIMEOUT: 300
+** BASE: none, times that the kernel counts; the VM runs a loop, or none
 ** The kernel's list of threads may lack some that live, if others end while it is read. Their samples and waits go on: each
 ** thread has its whole time in the profile, once.
 */

@@ -1,4 +1,5 @@
 /* TIMEOUT: 600
+** BASE: none, times that the kernel counts; the VM runs a loop, or none
 ** Ten threads with a VM each do equal work, on fewer processors. Each has its share of
 ** the samples, and its weights are its CPU time.
 **

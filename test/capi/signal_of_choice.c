@@ -1,4 +1,5 @@
 /* TIMEOUT: 600
+** BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
 ** Clocks on another signal than SIGPROF, which stays the program's. Two profiles use
 ** different signals; impossible signals are refused.
 */

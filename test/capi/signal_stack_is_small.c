@@ -1,4 +1,5 @@
 /* TIMEOUT: 600
+** BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
 ** A signal stack for the kernel's largest frame and SMALL_STACK_HANDLER is enough for the
 ** handler. The program's signal stack stays set. A start on a smaller one is refused. If the program
 ** sets a smaller one later, samples are lost, and the profile says so. Their time is `[lost samples]`, however

@@ -1,4 +1,5 @@
 /* TIMEOUT: 600
+** BASE: none, chunks of the stream; the VM runs a loop
 ** With a background thread, chunks come each second. They refer to the stacks of the chunks
 ** before: definitions would be most of such a chunk.
 */

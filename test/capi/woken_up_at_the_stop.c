@@ -1,4 +1,5 @@
 /* TIMEOUT: 300
+** BASE: none, times that the kernel counts; the VM runs a loop, or none
 ** A thread computes, sleeps, and is woken up just before the stop, but gets no processor. Without records of switches, its
 ** sleep is not `[runnable]`: it was ready since it was woken up, and before as long as the kernel says (run delay).
 */

@@ -1,6 +1,7 @@
 # doc/guides/memory.md: a program that keeps each visitor. The lines of old live blocks begin with the one that leaks, at
 # the first try, while it runs and below 'run'. The guide has at most 450 words.
 # TIMEOUT: 600
+# BASE: none, a guide on blocks; accuracy/allocations_joff and accuracy/allocations_jon try each LuaJIT
 
 . "$SYSPROF_SOURCE/test/lib/helpers/guide.sh"
 

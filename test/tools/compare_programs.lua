@@ -1,5 +1,6 @@
 -- luajit-sysprof compare: verdicts on real runs, equal and slower, of scripts, programs and files; failures and interrupts.
 -- TIMEOUT: 300
+-- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
 
 local t = require("tools_test")
 local B = require("stream_builder")
