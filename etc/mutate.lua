@@ -9,7 +9,7 @@
 local work = arg[1]
 local seed, number, seconds, slowest = tonumber(arg[2]), tonumber(arg[3]), tonumber(arg[4]), tonumber(arg[5])
 local tree, build = work .. "/tree/", work .. "/build"
-local jobs = 2 * tonumber(io.popen("nproc"):read("*l"))
+local jobs = 4 * tonumber(io.popen("nproc"):read("*l"))	-- ctest counts quarters of processors.
 
 -- Tests that matter for the files whose path fits, as an expression of ctest. The first row
 -- that fits counts: rows of single modules stand before those of their folders.
@@ -278,7 +278,7 @@ local function rebuild(c, tests, built)
     if name:find("^faults/") then targets[#targets + 1] = "faulty_luajit" end
   end
   if #targets == 1 and built then return true end
-  return run(("cmake --build %s -j %d --target %s"):format(quote(build), jobs, table.concat(targets, " ")))
+  return run(("cmake --build %s -j %d --target %s"):format(quote(build), jobs / 4, table.concat(targets, " ")))
 end
 
 -- Tests in the order in which they run: first those that found others in this file, then by
