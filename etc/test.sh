@@ -30,19 +30,19 @@ failed=0
 skipped=0
 alone=
 
-# Build and test one base with flags, with all tests or (ON) with those that depend on the base.
+# Test one base. built is the status of its build, of_base ON if the build leaves out tests that
+# show the same with each LuaJIT.
 try() {
   folder=$1
-  package=$2
-  flags=$3
+  base=$2
+  built=$3
   of_base=$4
   shift 4
-  echo "== $package${flags:+ with $flags}"
+  echo "== $base"
   log=$folder/build.log
-  build_tree "$log" "$source" "$folder" -DLUAJIT_PACKAGE="$package" -DLUAJIT_XCFLAGS="$flags" \
-    -DBUILD_TESTING=ON -DSYSPROF_BUILD_PLAIN=ON -DSYSPROF_WERROR=ON -DSYSPROF_TESTS_OF_BASE="$of_base" || {
+  [ "$built" = 0 ] || {
     cat "$log"
-    echo "the build on $package failed"
+    echo "the build on $base failed"
     failed=$((failed + 1))
     return
   }
@@ -57,8 +57,31 @@ try() {
   alone=$alone$tests_alone
 }
 
-try "$build" luajit2 '' OFF "$@"
-try "$build-luajit" luajit "$(openresty_flags)" ON "$@"
+first=$build
+second=$build-luajit
+flags=$(openresty_flags)
+options="-DBUILD_TESTING=ON -DSYSPROF_BUILD_PLAIN=ON -DSYSPROF_WERROR=ON"
+
+built=0
+# shellcheck disable=SC2086
+build_tree "$first/build.log" "$source" "$first" $options -DLUAJIT_PACKAGE=luajit2 \
+  -DLUAJIT_XCFLAGS= -DSYSPROF_TESTS_OF_BASE=OFF || built=$?
+
+# The second build takes the time that the tests of the first leave, and ends with this script.
+# shellcheck disable=SC2016,SC2086
+setsid nice -n 19 sh -c '. "$0"; build_tree "$@"' "$source/etc/build.sh" \
+  "$second/build.log" "$source" "$second" $options -DLUAJIT_PACKAGE=luajit \
+  -DLUAJIT_XCFLAGS="$flags" -DSYSPROF_TESTS_OF_BASE=ON &
+builder=$!
+trap 'kill -- -$builder 2>/dev/null || :' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+try "$first" luajit2 $built OFF "$@"
+built=0
+wait $builder || built=$?
+trap - EXIT
+try "$second" "luajit with $flags" $built ON "$@"
 
 [ -z "$alone" ] || echo "passed only alone:$alone"
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -81,6 +81,10 @@ function pattern_steps.new(pattern)
     if not all[byte] then add(byte) break end
   end
   local steps
+  local function fits(s, is_in, where)
+    steps = steps + 1
+    return where <= #s and is_in[s:byte(where)]
+  end
   local function match(s, at, i)
     while true do
       local item = list[i]
@@ -95,27 +99,24 @@ function pattern_steps.new(pattern)
 	if item.is_in[s:byte(at - 1) or 0] or not item.is_in[s:byte(at) or 0] then return nil end
 	i = i + 1
       else
-	local function fits(where)
-	  steps = steps + 1
-	  return where <= #s and item.is_in[s:byte(where)]
-	end
+	local is_in = item.is_in
 	if not item.repeats then
-	  if not fits(at) then return nil end
+	  if not fits(s, is_in, at) then return nil end
 	  at, i = at + 1, i + 1
 	elseif item.repeats == "?" then
-	  local stop = fits(at) and match(s, at + 1, i + 1)
+	  local stop = fits(s, is_in, at) and match(s, at + 1, i + 1)
 	  if stop then return stop end
 	  i = i + 1
 	elseif item.repeats == "-" then
 	  while true do
 	    local stop = match(s, at, i + 1)
 	    if stop then return stop end
-	    if not fits(at) then return nil end
+	    if not fits(s, is_in, at) then return nil end
 	    at = at + 1
 	  end
 	else
 	  local n, least = 0, item.repeats == "+" and 1 or 0
-	  while fits(at + n) do n = n + 1 end
+	  while fits(s, is_in, at + n) do n = n + 1 end
 	  for k = n, least, -1 do
 	    local stop = match(s, at + k, i + 1)
 	    if stop then return stop end
