@@ -137,6 +137,12 @@ check("the same at the end", { { APP, 1, 3, "f", "a" }, { APP, 5, 7, "", "b" } }
 check("two ids, one without a name", { { APP, 1, 9, "", "a" }, { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "f", "a" } },
       { "f (app.lua:1) 3 1" })
 
+-- Functions that the base has in two versions of its file are one.
+check("a base with two versions",
+      { { APP, 1, 5, "f", "a" }, { APP, 7, 19, "g", "b" }, { APP, 2, 6, "f", "a" }, { APP, 8, 20, "g", "c" } },
+      { { APP, 4, 8, "f", "a" }, { APP, 10, 22, "g", "c" } },
+      { "f (app.lua:4) 4 1", "g (app.lua:10) 6 2" }, "2 functions: 2 at other lines")
+
 -- Above the limit, only equal files, names and places are the same.
 local most = limits.SAME_FUNCTIONS
 limits.SAME_FUNCTIONS = 1
@@ -169,7 +175,7 @@ local function partners(p, q)
   local of = {}
   samefuncs.match(p, q)
   for _, f in p.lfuncs:each() do
-    if f.as then
+    if f.as and not f.now then	-- An older version goes with the last one.
       local place = ("%s %.0f %.0f"):format(f.chunk, f.firstline, f.lastline)
       t.ok(not of[f.as] or of[f.as] == place, "one partner")
       of[f.as] = place

@@ -167,6 +167,51 @@ t.equal((merged({ symbol(0x100, "f"), symbol(0x900, "f") })), "f 2\n", "by symbo
 t.equal((merged({ symbol(0x100, "f"), symbol(0x100, "g") })), "f 1\ng 1\n",
 	"other symbol, same address")
 
+-- Versions of a file: functions { first line, last line, name, body }.
+do
+  local function version(chunk, list)
+    local b = B.new():meta("pid", tostring(#list)):context(70)
+    for i, f in ipairs(list) do
+      b:lfunc(i, f[1], chunk, f[3], f[2])
+      if f[4] then b:add(G.SPF_BODY, B.uleb(i) .. f[4]:rep(8)) end
+      b:stack(i, { F.lfunc(i, f[1] > 0 and f[1] + 1 or 2) }):sample(0, i)
+    end
+    return b:finish()
+  end
+  local function check(what, a, b, expected, chunk)
+    local got = merged { version(chunk or "@x.lua", a), version(chunk or "@x.lua", b) }
+    t.equal(got, table.concat(expected, "\n") .. "\n", what)
+  end
+  local old = { { 1, 5, "f", "a" }, { 7, 12, "g", "b" }, { 14, 19, "h", "c" } }
+  check("a comment above all", old, { { 2, 6, "f", "a" }, { 8, 13, "g", "b" }, { 15, 20, "h", "c" } },
+	{ "f (x.lua:2) 2", "g (x.lua:8) 2", "h (x.lua:15) 2" })
+  check("one edited", old, { { 1, 5, "f", "a" }, { 7, 14, "g", "x" }, { 16, 21, "h", "c" } },
+	{ "f (x.lua:1) 2", "g (x.lua:7) 2", "h (x.lua:16) 2" })
+  check("edited in place", old, { { 1, 5, "f", "x" } }, { "f (x.lua:1) 2", "g (x.lua:7) 1", "h (x.lua:14) 1" })
+  check("many lines above", old, { { 41, 45, "f", "a" }, { 47, 52, "g", "b" }, { 54, 59, "h", "c" } },
+	{ "f (x.lua:41) 2", "g (x.lua:47) 2", "h (x.lua:54) 2" })
+  check("without bodies", { { 1, 5, "f" }, { 7, 12, "g" } }, { { 2, 6, "f" }, { 8, 13, "g" } },
+	{ "f (x.lua:2) 2", "g (x.lua:8) 2" })
+  check("without a name", { { 1, 5, "f", "a" }, { 7, 12, "", "b" } }, { { 2, 6, "f", "a" }, { 8, 13, "", "b" } },
+	{ "f (x.lua:2) 2", "x.lua:8 2" })
+  check("functions of one version alike", { { 1, 3, "new", "a" }, { 5, 7, "get", "b" } },
+	{ { 11, 13, "new", "a" }, { 15, 17, "put", "b" } },
+	{ "get (x.lua:5) 1", "new (x.lua:1) 1", "new (x.lua:11) 1", "put (x.lua:15) 1" })
+  check("other functions of an edited file", { { 1, 5, "f", "a" }, { 7, 12, "new", "b" } },
+	{ { 2, 6, "f", "a" }, { 30, 35, "new", "c" } },
+	{ "f (x.lua:2) 2", "new (x.lua:30) 1", "new (x.lua:7) 1" })
+  check("nested ones", { { 1, 20, "f", "a" }, { 3, 9, "g", "b" } }, { { 12, 18, "g", "b" } },
+	{ "f (x.lua:1) 1", "g (x.lua:12) 1", "g (x.lua:3) 1" })
+  check("texts that programs load", old, { { 2, 6, "f", "a" } },
+	{ "f (x:1) 1", "f (x:2) 1", "g (x:7) 1", "h (x:14) 1" }, "=x")
+  local lines = {}
+  local _, p = merged { version("@x.lua", old), version("@x.lua", { { 2, 6, "f", "a" } }) }
+  view.new(p, { lines = true }):each(function(names, n) lines[#lines + 1] = names[n].text end)
+  table.sort(lines)
+  t.equal(table.concat(lines, " "), "f (x.lua:3) f (x.lua:3) g (x.lua:8) h (x.lua:15)", "lines of versions")
+  t.equal(#p.versions, 1, "files with versions")
+end
+
 -- Problems name their file; the rest is used.
 local paths, err, bad
 out, p, paths = merged({ run(1, A, 70), run(1, A, 70):sub(1, -2), run(1, A, 70) })

@@ -122,6 +122,34 @@ do
   t.equal(texts("line"), "f (late.lua:11) 4, g (late.lua:21) 3, h (late.lua:21) 1", "sums: late names of lines")
 end
 
+-- A function of a file that was edited and loaded again is one row, at its last place.
+do
+  local function window(...)
+    local b = B.new(3):context(7):meta("pid", "7"):meta("interval_ns", "10000000")
+    for i, f in ipairs { ... } do
+      b:lfunc(i, f[2], "@again.lua", f[1], f[2] + 5):stack(i, { F.lfunc(i, f[2] + 1) }):sample(i, 0, i, G.SPF_VMST_LFUNC)
+    end
+    sums:begin_round()
+    sums:add(7, assert(reader.parse_string(b:counters({ { G.SPF_COUNTER_WALL_US, 100000 } }):finish())))
+  end
+  local function texts()
+    local list = {}
+    for i, its in ipairs(sums.tables.lua.list) do
+      list[i] = ("%s %.0f %.0f"):format(its.text, its.own / 1000, its.all_own / 1000)
+    end
+    table.sort(list)
+    return table.concat(list, ", ")
+  end
+  sums:reset()
+  window({ "f", 10 }, { "g", 20 })
+  window({ "f", 12 })
+  t.equal(texts(), "f (again.lua:12) 1 2, g (again.lua:20) 0 2", "sums: a file that was loaded again")
+  window({ "f", 12 }, { "g", 22 })
+  t.equal(texts(), "f (again.lua:12) 1 3, g (again.lua:22) 2 4", "sums: its other function")
+  window({ "f", 10 })
+  t.equal(texts(), "f (again.lua:12) 1 4, g (again.lua:22) 0 4", "sums: its old function")
+end
+
 -- A window with a sample of 2 ms, and 8 ms of CPU time; one without a sample, and 6 ms.
 do
   sums:reset()

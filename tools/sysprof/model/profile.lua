@@ -108,9 +108,10 @@ function profile.new(options)
     modules = {},		-- In order of definition.
     module_keys = {}, ranges = ranges.new(),	-- Set of them; their numbers by address.
     -- By id or address; see sysprof.base.numbermap.
-    lfuncs = numbermap.new(), ffuncs = numbermap.new(), hsyms = numbermap.new(),
+    lfunc_count = 0, lfuncs = numbermap.new(), ffuncs = numbermap.new(), hsyms = numbermap.new(),
     cfuncs = numbermap.new(),	-- Lua's names of C functions, see cfunc_name().
     counters = {},	-- Of all sessions together.
+    versions = {},	-- Files with several versions of functions, see sysprof.model.versions.
     -- What the reader found out about the input.
     version = nil,	-- Of the stream.
     complete = true,	-- The whole input was read and nothing is missing.
@@ -276,8 +277,10 @@ function methods:set_lfunc(fid, firstline, lastline, chunk, name, path)
   local bytes = #chunk + #name + (bytes_of(path) or 0)
   if not self:take_name(bytes, f and #f.chunk + #f.name + (bytes_of(f.path) or 0)) then return false end
   if f and (f.chunk ~= chunk or f.firstline ~= firstline) then f.body = nil end
-  f = f or {}
-  self.lfuncs[fid] = f
+  if not f then
+    f, self.lfunc_count = { at = self.lfunc_count }, self.lfunc_count + 1	-- In the order in which they became known.
+    self.lfuncs[fid] = f
+  end
   f.firstline, f.lastline, f.chunk, f.name, f.path = firstline, lastline, chunk, name, path
   return true
 end

@@ -60,11 +60,14 @@ local function join_nameless(list)
   return kept
 end
 
--- Returns the files of a profile: a list of { chunk =, list of functions in order }, also by chunk.
+-- Returns the files of a profile: a list of { chunk =, list of functions in order }, also by chunk. An older version of
+-- a function (sysprof.model.versions) goes with the last one.
 local function files_of(profile)
-  local files, by_key = {}, {}
+  local files, by_key, of_last, older = {}, {}, {}, {}
   for fid, f in profile.lfuncs:each() do
-    if not profile:is_builtin(fid) then
+    if f.now then
+      older[#older + 1] = f
+    elseif not profile:is_builtin(fid) then
       local key = ("%.0f\0%.0f\0%s\0%s"):format(f.firstline, f.lastline, f.chunk, f.name)
       local g = by_key[key]
       if not g then
@@ -77,9 +80,13 @@ local function files_of(profile)
 	end
 	file.list[#file.list + 1] = g
       end
-      g.body = g.body or f.body
+      g.body, of_last[f] = g.body or f.body, g
       g.functions[#g.functions + 1] = f
     end
+  end
+  for _, f in ipairs(older) do
+    local of = of_last[f.now].functions
+    of[#of + 1] = f
   end
   for _, file in ipairs(files) do
     sort(file.list, comes_before)
@@ -399,7 +406,7 @@ local function tell(a, b, file, counts)
   as.was = was
   for _, f in ipairs(b.functions) do f.as = f ~= as and as or nil end
   local shift = a.first > 0 and b.first > 0 and b.first - a.first or 0
-  for _, f in ipairs(a.functions) do f.as, f.shift = as, shift end
+  for _, f in ipairs(a.functions) do f.as, f.shift = as, shift + (f.now_shift or 0) end
   counts.pairs = counts.pairs + 1
   if moved then counts.moved = counts.moved + 1 end
   if renamed then counts.renamed = counts.renamed + 1 end
@@ -413,7 +420,7 @@ end
 local function is_too_large(profile)
   local n = 0
   for _, f in profile.lfuncs:each() do
-    f.as, f.was, f.shift = nil, nil, nil
+    f.as, f.was, f.shift = f.now, nil, f.now_shift
     n = n + 1
   end
   return n > limits.SAME_FUNCTIONS

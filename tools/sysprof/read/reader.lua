@@ -19,6 +19,7 @@ local room = require("sysprof.model.room")
 local sessions = require("sysprof.read.sessions")
 local stackroom = require("sysprof.base.stackroom")
 local tarantool = require("sysprof.read.tarantool")
+local versions = require("sysprof.model.versions")
 
 local reader = {}
 
@@ -114,6 +115,7 @@ local function parse_whole(inp, options)
   if inp.err then all:problem(offset, "reading failed: " .. inp.err) end
   local p = all:finish(offset, inp.err or stream.cut)
   p.version, p.size = version, offset
+  versions.join(p)
   return p
 end
 
@@ -193,6 +195,7 @@ local function read_paths(paths, options)
       all.version, all.size = math.min(all.version, p.version), all.size + p.size
     end
   end
+  if add then versions.join(all) end
   return all
 end
 

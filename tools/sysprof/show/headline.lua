@@ -11,6 +11,7 @@ local leafwork = require("sysprof.model.leafwork")
 local metanumber = require("sysprof.model.metanumber")
 local selfreport = require("sysprof.show.selfreport")
 local sort = require("sysprof.base.sort")
+local symbols = require("sysprof.names.symbols")
 local text = require("sysprof.base.text")
 local threadstates = require("sysprof.model.threadstates")
 local units = require("sysprof.model.units")
@@ -18,6 +19,7 @@ local work = require("sysprof.names.work")
 
 local WIDTH, LABEL = 80, 10
 local UNPLACED_SHARE = 0.01	-- Of an event's weight: below, it is not worth a line.
+local FILES = 3		-- With versions, that a line names.
 local FEW_PERCENT = 80	-- Of the rate asked: below, why it is so is worth a line.
 
 local headline = {}
@@ -227,12 +229,23 @@ local function add_times(list, profile, name, label, is_of_waits)
   wrap(list, label, text.clean(name) .. date .. (times ~= "" and ": " .. times or ""))
 end
 
+-- Says which files were edited and loaded again, or are of several versions of a program; "" for none.
+local function versions_text(profile)
+  local parts = {}
+  for i, file in ipairs(profile.versions) do
+    parts[i] = ("%s: %s"):format(symbols.chunk_name(file.chunk), text.plural(file.count, "function"))
+  end
+  if #parts == 0 then return "" end
+  return text.listed(parts, 1, FILES) .. " of earlier versions of the file, counted at the places in the last one"
+end
+
 local function add_problems(list, profile, event)
   wrap(list, "limit", headline.size_limit(profile) or "")
   wrap(list, "locals", headline.hidden_locals(profile) or "")
   wrap(list, "quota", headline.throttled(profile) or "")
   wrap(list, "forked", headline.forked(profile) or "")
   wrap(list, "samples", damage(profile) or "")
+  wrap(list, "versions", versions_text(profile))
   wrap(list, "unknown", headline.unplaced(profile, event) or "")
   wrap(list, "warning", profile:problem_text() or "")
 end

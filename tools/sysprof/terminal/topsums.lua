@@ -10,7 +10,9 @@ local labels = require("sysprof.model.labels")
 local limits = require("sysprof.base.limits")
 local rows = require("sysprof.formats.rows")
 local selfreport = require("sysprof.show.selfreport")
+local symbols = require("sysprof.names.symbols")
 local text = require("sysprof.base.text")
+local versions = require("sysprof.model.versions")
 local view = require("sysprof.show.view")
 
 local OTHERS = "[others]"
@@ -47,6 +49,7 @@ end
 -- Forgets all rounds.
 function methods:reset()
   for _, its in ipairs(topsums.TABLES) do self.tables[its.by] = { list = {}, by_text = {}, by_place = {} } end
+  self.functions, self.function_count = {}, 0	-- Of all windows, by file: for sysprof.model.versions.
   self.all_samples, self.all_sum, self.all_measured = 0, 0, 0
   self:begin_round()
 end
@@ -107,6 +110,72 @@ local function add_rows(its, counted)
   for _, row in ipairs(counted) do add_to(row_of(its, row.entry.text, row.entry), row.self, row.total) end
 end
 
+-- -- Functions of files that were loaded again --------------------------------
+
+local function place_text(f) return ("%s:%.0f"):format(symbols.chunk_name(f.chunk), f.firstline) end
+
+-- Gives the row of a function the place of its last version, and adds it to the row there.
+local function move_row(its, f)
+  local from, to = place_text(f), place_text(f.now)
+  local at, row = its.by_place[from] or {}, nil
+  for i, one in ipairs(at) do
+    if one.name == f.name then row = table.remove(at, i) break end
+  end
+  local first, last
+  if row then first, last = row.text:find(from, 1, true) end
+  if not first then return end
+  local name = row.text:sub(1, first - 1) .. to .. row.text:sub(last + 1)
+  local there = its.by_text[name]
+  its.by_text[row.text], its.by_text[name] = there or row, there or row
+  if not there then
+    local others = its.by_place[to] or {}
+    row.text, its.by_place[to], others[#others + 1] = name, others, row
+    return
+  end
+  for _, key in ipairs { "own", "total", "all_own", "all_total" } do there[key] = there[key] + row[key] end
+  for i, one in ipairs(its.list) do
+    if one == row then table.remove(its.list, i) break end
+  end
+end
+
+-- Remembers a function. Returns what is known of it, nil without room, and whether it is new.
+local function remember(self, f)
+  local list = self.functions[f.chunk] or { by_key = {} }
+  self.functions[f.chunk] = list
+  local key = ("%.0f\0%.0f\0%s"):format(f.firstline, f.lastline, f.name)
+  local known = list.by_key[key]
+  if known then known.body = known.body or f.body end
+  if known or self.function_count >= limits.TOP_ROWS then return known end
+  known = { firstline = f.firstline, lastline = f.lastline, chunk = f.chunk, name = f.name, path = f.path,
+	    body = f.body, at = self.function_count }
+  list.by_key[key], list[#list + 1], self.function_count = known, known, known.at + 1
+  return known, true
+end
+
+-- Gives functions of a window the names of their last versions.
+local function join_versions(self, profile)
+  local own, changed = {}, {}
+  for fid, f in profile.lfuncs:each() do
+    local is_known = not profile:is_builtin(fid) and f.lastline > 0
+    local known, is_new
+    if is_known then known, is_new = remember(self, f) end
+    if known then own[#own + 1] = { f, known } end
+    if is_new then changed[f.chunk] = changed[f.chunk] or self.functions[f.chunk] end
+  end
+  for _, list in pairs(changed) do
+    versions.find(list)
+    for _, f in ipairs(list) do
+      if f.now then move_row(self.tables.lua, f) end
+    end
+  end
+  for _, pair in ipairs(own) do
+    local f, known = pair[1], pair[2]
+    f.as, f.shift = known.now, known.now_shift
+  end
+end
+
+-- -- Windows -------------------------------------------------------------------
+
 -- Counts what stands for whole samples.
 local function add_samples(self, shown)
   local slots = shown.profile.slots
@@ -124,6 +193,7 @@ end
 -- Adds a profile that a program has recorded. key: of the program. Returns what a table lacks, or nil.
 function methods:add(key, profile)
   local views = {}
+  join_versions(self, profile)
   local function shown_by(by, lines)
     views[#views + 1] = assert(view.new(profile, { by = by, lines = lines, no_host = true, weight = "event" }))
     return views[#views]

@@ -1,0 +1,169 @@
+----------------------------------------------------------------------------
+-- Versions of functions in one profile: of files that were edited and loaded again, or of profiles that were added up.
+--
+-- A file has several versions if its functions cannot stand in one text: two overlap without one in the other, one
+-- place has two bodies under one name, two main chunks end at different lines, or several functions stand at two places
+-- with one distance. Then functions of equal names and bodies are one. So are those of equal names that overlap, or are
+-- as far apart as others. In a file of one version, equal bodies are different functions.
+-- sysprof.model.samefuncs compares profiles.
+----------------------------------------------------------------------------
+
+local limits = require("sysprof.base.limits")
+local sort = require("sysprof.base.sort")
+
+local TOGETHER = 3	-- Functions that prove an edit by one distance.
+
+local versions = {}
+
+-- Whether two functions cannot stand in one text. a begins first.
+local function overlap(a, b)
+  return a.firstline < b.firstline and b.firstline < a.lastline and a.lastline < b.lastline
+end
+
+local function comes_before(a, b)
+  if a.firstline ~= b.firstline then return a.firstline < b.firstline end
+  if a.lastline ~= b.lastline then return a.lastline > b.lastline end
+  return a.at < b.at
+end
+
+local function earlier(a, b) return a.at < b.at end
+
+-- Returns lists of functions by key_of(f), each in the order in which they became known.
+local function groups(list, key_of)
+  local all, by_key = {}, {}
+  for _, f in ipairs(list) do
+    local key = key_of(f)
+    local group = key and by_key[key]
+    if key and not group then
+      group = {}
+      by_key[key], all[#all + 1] = group, group
+    end
+    if group then group[#group + 1] = f end
+  end
+  for _, group in ipairs(all) do sort(group, earlier) end
+  return all
+end
+
+local function body_key(f) return f.body and f.name .. "\0" .. f.body end
+local function name_key(f) return f.name ~= "" and not f.now and f.name or nil end
+
+-- Whether the functions of a file in order cannot stand in one text. by_body: those of equal names and bodies.
+local function has_versions(list, by_body)
+  local open, last = {}, nil
+  for _, f in ipairs(list) do
+    if f.firstline == 0 then
+      if last and last.firstline == 0 and last.lastline ~= f.lastline then return true end
+    else
+      while #open > 0 and open[#open].lastline <= f.firstline do open[#open] = nil end
+      local around = open[#open]
+      if around and overlap(around, f) then return true end
+      local is_same = last and last.firstline == f.firstline and last.lastline == f.lastline and last.name == f.name
+      if is_same and f.lastline > f.firstline and f.name ~= "" and last.body and f.body and last.body ~= f.body then
+	return true
+      end
+      open[#open + 1] = f
+    end
+    last = f
+  end
+  local count = {}
+  for _, group in ipairs(by_body) do
+    local a, b = group[1], group[2]
+    if #group == 2 and a.name ~= "" and a.firstline ~= b.firstline then
+      local distance = math.abs(a.firstline - b.firstline)
+      count[distance] = (count[distance] or 0) + 1
+      if count[distance] >= TOGETHER then return true end
+    end
+  end
+  return false
+end
+
+-- One function stands for an older one from now on.
+local function join(old, new)
+  old.now, old.now_shift = new, new.firstline - old.firstline
+end
+
+-- Joins the functions of a file that has versions. Returns how many are not the last of theirs.
+local function join_file(list, by_body)
+  local distances, joined = { [0] = true }, 0
+  for _, group in ipairs(by_body) do
+    local new = group[#group]
+    for i = 1, #group - 1 do
+      if new.name ~= "" then
+	join(group[i], new)
+	distances[new.firstline - group[i].firstline], joined = true, joined + 1
+      end
+    end
+  end
+  local function is_edited(a, b)
+    return distances[b.firstline - a.firstline] or overlap(a, b) or overlap(b, a)
+  end
+  for _, group in ipairs(by_body) do	-- Without names.
+    for i = #group - 1, 1, -1 do
+      local old, new = group[i], group[#group]
+      if new.name == "" and is_edited(old, new) then
+	join(old, new)
+	joined = joined + 1
+      end
+    end
+  end
+  for _, group in ipairs(groups(list, name_key)) do
+    for i = 1, #group - 1 do
+      if is_edited(group[i], group[i + 1]) then
+	join(group[i], group[i + 1])
+	joined = joined + 1
+      end
+    end
+  end
+  for _, f in ipairs(list) do	-- The last one of a chain stands for all.
+    while f.now and f.now.now do join(f, f.now.now) end
+  end
+  return joined
+end
+
+-- Finds the functions in a list that are versions of others there, in f.now and f.now_shift: by how many lines that one
+-- stands lower. Functions have firstline, lastline, chunk, name, body, and at: a number, larger of those that became
+-- known later. Returns a list of the files { chunk=, count= } of older ones.
+function versions.find(functions)
+  local files, changed = {}, {}
+  for _, f in ipairs(functions) do
+    f.now, f.now_shift = nil, nil
+    if f.chunk:sub(1, 1) == "@" and f.lastline > 0 then
+      local file = files[f.chunk]
+      if not file then
+	file = { chunk = f.chunk }
+	files[f.chunk], files[#files + 1] = file, file
+      end
+      file[#file + 1] = f
+    end
+  end
+  for _, file in ipairs(#functions <= limits.SAME_FUNCTIONS and files or {}) do
+    if #file > 1 then
+      sort(file, comes_before)
+      local by_body = groups(file, function(f) return f.firstline > 0 and body_key(f) or nil end)
+      local list = {}
+      for _, f in ipairs(file) do list[#list + 1] = f.firstline > 0 and f or nil end
+      local count = has_versions(file, by_body) and join_file(list, by_body) or 0
+      if count > 0 then changed[#changed + 1] = { chunk = file.chunk, count = count } end
+    end
+  end
+  return changed
+end
+
+-- The same for the functions of a profile. Then they have one name (sysprof.names.symbols).
+function versions.join(profile)
+  local all, list, twin_of, by_key = {}, {}, {}, {}
+  for _, f in profile.lfuncs:each() do all[#all + 1] = f end
+  sort(all, earlier)
+  for _, f in ipairs(all) do	-- A file that is loaded again as it was has all functions again.
+    local key = ("%.0f\0%.0f\0%s\0%s\0%s"):format(f.firstline, f.lastline, f.chunk, f.name, f.body or "")
+    twin_of[f] = by_key[key]
+    if not by_key[key] then by_key[key], list[#list + 1] = f, f end
+  end
+  profile.versions = versions.find(list)
+  for _, f in ipairs(all) do
+    local twin = twin_of[f] or f
+    f.now, f.now_shift, f.as, f.shift = twin.now, twin.now_shift, twin.now, twin.now_shift
+  end
+end
+
+return versions
