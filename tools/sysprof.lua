@@ -15,8 +15,8 @@
 --   symbols.KINDS               a list of the kinds of names
 --
 -- Options of a profile: timeline keeps single samples, which the longest waits and the formats speedscope, gecko and
--- json need; activity keeps what threads did over time, for the flame graph; spread lets top, json and listings tell
--- 95 % intervals; from and to are microseconds.
+-- json need; activity keeps what threads did over time, for the flame graph; spread lets top, json, pages and listings
+-- tell 95 % intervals; from and to are microseconds.
 -- Options of a view have the names of the command's (no_host). Lists are include, exclude, loops, symbols, states
 -- (SPF_VMST_*), threads (ids or names), labels (texts KEY=VALUE).
 --

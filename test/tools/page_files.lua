@@ -20,7 +20,7 @@ t.write_file("p.bin", b:finish())
 -- A program with a relative path in LUA_PATH changes its folder, and package.path.
 t.write_file("program.lua", [[
 local sysprof = require("sysprof")
-local view = sysprof.view(sysprof.read("p.bin"))
+local view = sysprof.view(sysprof.read("p.bin", { spread = true }))
 local function page()
   local out = {}
   assert(sysprof.render(view, "flamegraph", function(s) out[#out + 1] = s end))

@@ -7,15 +7,17 @@
 
 local array = require("sysprof.base.array")
 local columns = require("sysprof.formats.flamegraph_columns")
+local errors = require("sysprof.show.errors")
 local page = require("sysprof.formats.flamegraph_page")
 local selfreport = require("sysprof.show.selfreport")
 local sort = require("sysprof.base.sort")
+local spreads = require("sysprof.formats.flamegraph_spread")
 local symbols = require("sysprof.names.symbols")
 local text = require("sysprof.base.text")
 local calltree = require("sysprof.show.calltree")
 local threads = require("sysprof.names.threads")
 
-local flamegraph = { needs_activity = true }
+local flamegraph = { needs_activity = true, needs_spread = true }
 
 local ABOVE = { command = true, host = true, start_time = true }	-- Lines of the report that come first.
 local PER_LINE = 32	-- Items in a line of data.
@@ -82,7 +84,7 @@ local function has_columns(view)
 end
 
 -- Writes depth, name and self value of each node, and its other value if there is one; parents
--- come first. at: an array that gets the place of each node, or nil.
+-- come first. at: an array that gets the place of each node.
 local function write_nodes(calls, write, has_other, at)
   local place = 0
   local list, whole, out, n = calls.list, number_text(), {}, 0
@@ -90,7 +92,7 @@ local function write_nodes(calls, write, has_other, at)
   calls:visit(function(node, depth)
     if node == 0 then return end
     place = place + 1
-    if at then at[node] = place end
+    at[node] = place
     if n >= PER_LINE * 3 then
       write(table.concat(out, ",", 1, n) .. ",\n")
       n = 0
@@ -122,6 +124,20 @@ local function write_columns(view, write, calls, node_of, at)
   write("]}")
 end
 
+-- Writes what tells the intervals of the nodes, of the view and of its base. node_of, base_node_of: by slot.
+local function write_spreads(view, write, node_of, base_node_of, at, count)
+  local function one(name, shown, scale, nodes)
+    local its, slots = errors.spread(shown), shown.profile.slots
+    if not its then return end
+    local place_of = array.zeros(numbers, slots:count() + 1)
+    for slot = 1, slots:count() do place_of[slot] = nodes[slot] ~= 0 and at[nodes[slot]] or 0 end
+    write((',\n"%s":'):format(name))
+    spreads.write(its, scale, slots, place_of, count, write)
+  end
+  one("spread", view, 1, node_of)
+  if view.base then one("base_spread", view.base, view.base_scale, base_node_of) end
+end
+
 -- Writes the JSON object that all views of the page read: names and their kinds (a name stands twice
 -- if it is also compiled), and the nodes of the call tree. other: of the base, or the part off CPU
 -- if there are states. amounts: they are compared as such.
@@ -129,9 +145,11 @@ local function write_data(view, write)
   local has_other = view.base ~= nil or view:has_states()
   local kind_of = {}
   for i, kind in ipairs(symbols.KINDS) do kind_of[kind] = i - 1 end
-  local node_of = has_columns(view) and array.zeros(numbers, view.profile.slots:count() + 1)
-  local calls = calltree.build(view, nil, node_of and function(slot, node) node_of[slot] = node end)
-  local at = node_of and array.zeros(numbers, calls.count + 1)
+  local function new_nodes(v) return array.zeros(numbers, v.profile.slots:count() + 1) end
+  local node_of, base_node_of = new_nodes(view), view.base and new_nodes(view.base)
+  local calls = calltree.build(view, nil, function(slot, node) node_of[slot] = node end,
+			       function(slot, node) base_node_of[slot] = node end)
+  local at = array.zeros(numbers, calls.count + 1)
   local names, kinds = {}, {}
   for i, entry in ipairs(calls.entries) do
     names[i], kinds[i] = text.json(entry.text), kind_of[entry.kind]
@@ -149,7 +167,8 @@ local function write_data(view, write)
   write_list(write, "kinds", kinds)
   write(",\n")
   write_nodes(calls, write, has_other, at)
-  if node_of then write_columns(view, write, calls, node_of, at) end
+  write_spreads(view, write, node_of, base_node_of, at, calls.count)
+  if has_columns(view) then write_columns(view, write, calls, node_of, at) end
   write("}")
 end
 

@@ -22,7 +22,7 @@ local digits = {}
 for i = 1, #DIGITS do digits[i - 1] = DIGITS:sub(i, i) end
 
 -- Returns a function that takes the numbers of the lists, and one that writes those that are left.
-local function writer(write)
+function columns.writer(write)
   local out, n, count, is_first = {}, 0, 0, true
   local function flush()
     if n == 0 then return end
@@ -87,7 +87,7 @@ function columns.write(view, write, number_of, most, begin)
   while count(list, n, list_of, its_column, many) > limits.COLUMN_VALUES and many <= its.last do many = many * 2 end
   local function column_of(i) return math.floor(cells[i].column / many) end
   begin(many)
-  local put, flush = writer(write)
+  local put, flush = columns.writer(write)
   local first, before = 0, 0
   for i = 0, n - 1 do
     local number = list_of(list[i])

@@ -8,7 +8,7 @@ local files = require("sysprof.base.files")
 
 -- Files of the script, those that others use first.
 local SCRIPTS = { "palette.js", "trees.js", "reversed.js", "search.js", "link.js", "graph.js", "tip.js", "threads.js",
-		  "columns.js", "script.js" }
+		  "columns.js", "intervals.js", "spreads.js", "script.js" }
 -- How values are written, by the name of a unit.
 local VALUES = { samples = "values_samples.js", us = "values_samples.js", count = "values_samples.js",
 		 ns = "values_ns.js", bytes = "values_bytes.js" }

@@ -264,22 +264,29 @@ function spread.of(profile, event, weight, takes)
   return self
 end
 
+-- Calls tick(stratum, weight, squares) for what a slot has of the ticks. Returns what its draws say: the rest, its
+-- variance, and alone; nil without draws.
+function its_methods:visit(slot, tick)
+  local own, second = self.spread, self.weight == "second" and 1 or 0
+  if second == 0 and has_ticks(self.profile, slot) then
+    each_cell(self, slot, function(b, _, sum, squares) tick(self.of_block[b], sum, squares) end)
+  end
+  if self.weight ~= "samples" and slot < own.draws_size then
+    local d = own.draws[slot]
+    return d.rest[second], d.variance[second], d.alone
+  end
+end
+
 -- Returns a row of slots: what its ticks and its draws say.
 function its_methods:row(slots)
   local row = { sum = 0, weight = {}, squares = {}, rest = 0, variance = 0, alone = 0 }
-  local own, second = self.spread, self.weight == "second" and 1 or 0
   for _, slot in ipairs(slots) do
-    if self.weight ~= "second" and has_ticks(self.profile, slot) then
-      each_cell(self, slot, function(b, _, sum, squares)
-	local s = self.of_block[b]
-	row.sum = row.sum + sum
-	row.weight[s], row.squares[s] = (row.weight[s] or 0) + sum, (row.squares[s] or 0) + squares
-      end)
-    end
-    if self.weight ~= "samples" and slot < own.draws_size then
-      local d = own.draws[slot]
-      row.rest, row.variance = row.rest + d.rest[second], row.variance + d.variance[second]
-      row.alone = row.alone + d.alone
+    local rest, variance, alone = self:visit(slot, function(s, sum, squares)
+      row.sum = row.sum + sum
+      row.weight[s], row.squares[s] = (row.weight[s] or 0) + sum, (row.squares[s] or 0) + squares
+    end)
+    if rest then
+      row.rest, row.variance, row.alone = row.rest + rest, row.variance + variance, row.alone + alone
     end
   end
   return row

@@ -82,8 +82,9 @@ local function add_up(list, count)
   end
 end
 
--- plain: compiled and interpreted code share a node. found(slot, node), or nil, is called for each slot.
-function calltree.build(view, plain, found)
+-- plain: compiled and interpreted code share a node. found(slot, node), or nil, is called for each slot, and found_base
+-- for each slot of the base.
+function calltree.build(view, plain, found, found_base)
   local nodes, room = pairmap.new(NODE), view.node_room
   local entries, number = numbered()
   local go = cursor.new(0, function(parent, entry)
@@ -100,9 +101,10 @@ function calltree.build(view, plain, found)
     if has_states and view:is_off(slot) then node.other = node.other + v end
   end)
   if view.base then
-    view:each_of_base(function(names, n, v)
+    view:each_of_base(function(names, n, v, slot)
       local id = go(names, n)
       if not id then return false end
+      if found_base then found_base(slot, id) end
       local node = nodes.list[id]
       node.other = node.other + v
     end)

@@ -15,14 +15,19 @@ local errors = {}
 local methods = {}
 local mt = { __index = methods }
 
+-- Returns the spread of a view's amounts, of sysprof.model.spread; nil if the profile has not noted it.
+function errors.spread(view)
+  local filter = view.filter
+  return spread.of(view.profile, view.event, view.weight, filter and function(thread)
+    return filter:takes_thread(thread)
+  end)
+end
+
 -- Returns the errors of a view's rows; nil if the profile has not noted them, or if they are none: each thread's ticks
 -- add up to its CPU time.
 function errors.of(view)
   if view.options.by == "thread" and units.of(view.event.unit) ~= units.BYTES then return nil end
-  local filter = view.filter
-  local its = spread.of(view.profile, view.event, view.weight, filter and function(thread)
-    return filter:takes_thread(thread)
-  end)
+  local its = errors.spread(view)
   return its and setmetatable({ view = view, spread = its, known = {} }, mt)
 end
 

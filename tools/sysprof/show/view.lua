@@ -300,17 +300,17 @@ function methods:base_name()
   return text.clean(self.options.base_title or "the base")
 end
 
--- Calls visit(names, n, value) for each distinct sample of the base, with names
--- of this view, without compiled ones.
+-- Calls visit(names, n, value, slot) for each distinct sample of the base, with names
+-- of this view, without compiled ones. slot: of the base.
 function methods:each_of_base(visit)
   local syms, names, known = self.symbols, {}, {}
-  self.base:each(function(base_names, n, value)
+  self.base:each(function(base_names, n, value, slot)
     for i = 1, n do
       local plain = base_names[i].plain
       local e = known[plain] or syms:entry(plain.text, plain.kind)
       known[plain], names[i] = e, e
     end
-    return visit(names, n, value * self.base_scale)
+    return visit(names, n, value * self.base_scale, slot)
   end)
 end
 

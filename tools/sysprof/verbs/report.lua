@@ -114,7 +114,7 @@ local function read(say, paths, shown, opt)
   local profile, err, bad = reader.read_all(paths, {
     from = opt.from, to = opt.to, timeline = format.needs_timeline or opt.format == "top" and top_waits.shows(opt),
     activity = format.needs_activity,
-    spread = (format.needs_spread or opt.annotate or opt.hot) and (opt.brief or not opt.diff),
+    spread = (format.needs_spread or opt.annotate or opt.hot) and (opt.brief or not opt.diff or opt.format ~= "top"),
     progress = progress.new() })
   local shown_view
   if profile then shown_view, err = new_view(profile, opt) end

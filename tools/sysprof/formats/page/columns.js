@@ -9,23 +9,29 @@ const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_
 const digitOf = new Uint8Array(128);
 for (let i = 0; i < DIGITS.length; i++) digitOf[DIGITS.charCodeAt(i)] = i;
 
-// Returns fill(self, off, from, to), which adds the values of the columns from to below to, by node; off gets
-// those off CPU only.
-function parse(texts) {
-  const text = texts.join(""), most = text.length >> 1;
-  const numbers = [], ends = [], column = new Int32Array(most), value = new Float64Array(most);
-  let at = 0, n = 0, list = 0;
-
-  function number() {
+// Returns a function that returns the next number of a text; hasMore() tells if there is one.
+function reader(text) {
+  let at = 0;
+  const number = () => {
     let sum = 0;
     for (let scale = 1; ; scale *= 32) {
       const digit = digitOf[text.charCodeAt(at++)];
       sum += (digit & 31) * scale;
       if (digit < 32) return sum;
     }
-  }
+  };
+  number.hasMore = () => at < text.length;
+  return number;
+}
 
-  while (at < text.length) {
+// Returns fill(self, off, from, to), which adds the values of the columns from to below to, by node; off gets
+// those off CPU only.
+function parse(texts) {
+  const text = texts.join(""), most = text.length >> 1;
+  const numbers = [], ends = [], column = new Int32Array(most), value = new Float64Array(most);
+  const number = reader(text);
+  let n = 0, list = 0;
+  while (number.hasMore()) {
     numbers.push(list += number());
     let now = 0;
     for (let left = number(); left > 0; left--) {
@@ -46,5 +52,5 @@ function parse(texts) {
   };
 }
 
-return { parse: parse };
+return { parse: parse, reader: reader };
 })();

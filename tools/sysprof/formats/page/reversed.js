@@ -127,6 +127,12 @@ function make(from, names) {
     return list;
   };
 
+  t.holder = node => {
+    const has = new Uint8Array(from.n);
+    for (let k = begins[node]; k < ends[node]; k++) has[leaf[k]] = 1;
+    return k => has[trees.nodeOf(from, k)] === 1;
+  };
+
   // As of the forward tree.
   t.mark = flags => {
     const above = new Int32Array(from.n);

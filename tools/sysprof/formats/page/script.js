@@ -17,9 +17,11 @@ const names = trees.readNames(data.names, data.kinds, COMPILED);
 const ready = data.states ? names.number.get("[runnable]") : -1;
 const whole = trees.parse(data.nodes, data.diff || data.states, ready);
 const fill = data.columns ? columns.parse(data.columns.texts) : null;
+const spread = data.spread ? spreads.parse(data.spread) : null;
+const baseSpread = data.base_spread ? spreads.parse(data.base_spread) : null;
 const title = document.title;
 $("data").remove();
-data.nodes = null;
+data.nodes = data.spread = data.base_spread = null;
 if (fill) {
   data.columns.texts = null;
   const ms = data.columns.step / 1000;
@@ -292,6 +294,12 @@ function toMatch(by) {
   status(i);
 }
 
+// The spread is that of the whole time. A comparison needs it of both profiles.
+function intervalsOf(i) {
+  if (!spread || state.range.length || data.diff && !baseSpread) return null;
+  return spreads.ofNode(spread, baseSpread, tree, i);
+}
+
 // -- Pointer -------------------------------------------------------------------
 
 function status(i) {
@@ -307,7 +315,7 @@ function hover(i, event) {
   canvas.style.cursor = i >= 0 ? "pointer" : "default";
   status(i);
   if (i < 0) tips.hide();
-  else tips.show(nodeName(i), tips.rowsOf(data, tree, zoom, i, compiledShare(i), valueText), event);
+  else tips.show(nodeName(i), tips.rowsOf(data, tree, zoom, i, compiledShare(i), valueText, intervalsOf(i)), event);
 }
 
 function onClick(event) {

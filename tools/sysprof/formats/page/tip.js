@@ -5,6 +5,8 @@
 const tips = (function () {
 "use strict";
 
+const LEVEL = "95 %";  // Of intervals.
+
 const $ = id => document.getElementById(id);
 
 function percent(v, whole) {
@@ -18,20 +20,26 @@ function kindText(kind, share) {
   return "Lua, " + percent(share, 1) + " compiled";
 }
 
-// The change of a node since the base.
-function changeRows(data, tree, i, valueText) {
-  const whole = tree.total[0], before = tree.otherTotal[i], gone = tree.gone[i];
-  const change = tree.total[i] - before, points = whole ? 100 * change / whole : 0;
-  const sign = points > 0.005 ? "+" : points < -0.005 ? "-" : "";
+// The change of a node since the base. intervals: as of rowsOf().
+function changeRows(data, tree, i, valueText, intervals) {
+  const whole = tree.total[0], before = tree.otherTotal[i];
+  const change = tree.total[i] - before, points = whole ? 100 * change / whole : 0, gone = tree.gone[i];
+  const signed = (v, text) => (text(Math.abs(v)) === text(0) ? "" : v > 0 ? "+" : "-") + text(Math.abs(v));
   const rows = [data.amounts ?
-    ["before", valueText(before), sign + valueText(Math.abs(change))] :
-    ["before", percent(before, whole), sign + Math.abs(points).toFixed(2) + " points"]];
+    ["before", valueText(before), signed(change, valueText)] :
+    ["before", percent(before, whole), signed(points, v => v.toFixed(2)) + " points"]];
+  if (intervals && intervals.before) {
+    const text = data.amounts ? valueText : v => percent(v, whole), [low, high] = intervals.change;
+    rows.push([LEVEL, spreads.text(...intervals.before, before, text), spreads.text(low, high, change, text)]);
+    if (low < 0 && high > 0) rows.push(["~", "the samples do not tell it from no change"]);
+  }
   if (gone) rows.push(["gone", data.amounts ? valueText(gone) : percent(gone, whole)]);
   return rows;
 }
 
-// The rows of a node's tooltip: texts. compiled: its share of compiled code.
-function rowsOf(data, tree, zoom, i, compiled, valueText) {
+// The rows of a node's tooltip: texts. compiled: its share of compiled code. intervals: the ends of those of its total,
+// now and before, and of the change; or null.
+function rowsOf(data, tree, zoom, i, compiled, valueText, intervals) {
   function row(label, v) {
     const cells = [label, valueText(v), percent(v, tree.total[0])];
     if (zoom) cells.push(percent(v, tree.total[zoom]) + " of zoomed");
@@ -39,12 +47,15 @@ function rowsOf(data, tree, zoom, i, compiled, valueText) {
   }
   const rows = i ? [[kindText(data.kinds[tree.name[i]], compiled)]] : [];
   rows.push(row("self", tree.self[i]), row("total", tree.total[i]));
+  const share = v => percent(v, tree.total[0]);
+  const text = v => intervals ? spreads.text(...intervals.now, tree.total[i], v) : "";
+  if (text(valueText)) rows.push([LEVEL, text(valueText), text(share)]);
   if (data.states) {
     const off = tree.otherTotal[i];
     rows.push(row("on CPU", tree.total[i] - off), row("off CPU", off));
     if (tree.readyTotal && tree.readyTotal[i]) rows.push(row("of it runnable", tree.readyTotal[i]));
   }
-  return data.diff ? rows.concat(changeRows(data, tree, i, valueText)) : rows;
+  return data.diff ? rows.concat(changeRows(data, tree, i, valueText, intervals)) : rows;
 }
 
 function hide() { $("tip").style.display = "none"; }

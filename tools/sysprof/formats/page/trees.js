@@ -3,7 +3,8 @@
 // A tree is typed arrays by number of node. Parents stand before children, so the numbers
 // after a node are its descendants. Node 0 is the whole profile. No function recurses:
 // stacks can be deep. A view's tree has name, parent, depth, self, total, compiled, otherTotal, readyTotal and
-// gone by node, and kids(node); reversed.js makes the other one.
+// gone by node, kids(node), and holder(node), which tells nodes of the data that it stands for; reversed.js makes the
+// other one.
 
 const trees = (function () {
 "use strict";
@@ -176,12 +177,17 @@ function readNames(names, kinds, compiledKind) {
 function shape(data, names, hidden, folded) {
   if (!hidden && !folded) return data;
   const same = names.same;
-  return merge(data, names.rank, (nodes, node, called) => {
+  const [t, to] = merge(data, names.rank, (nodes, node, called) => {
     if (hidden && hidden[same[called]]) return node;
     const into = folded ? foldedInto(nodes, same, node, called) : -1;
     return into >= 0 ? into : nodes.child(node, called);
-  })[0];
+  });
+  t.of = to;  // By node of the data.
+  return t;
 }
+
+// The node of a shaped tree for a node of the data.
+const nodeOf = (from, k) => from.of ? from.of[k] : k;
 
 // In a comparison: gone is the part of the base in stacks that are in the base alone, by node.
 // The nodes of from get theirs alone, without callees.
@@ -207,6 +213,8 @@ function forward(from, names, isDiff) {
   for (let i = 1; i < from.n; i++)
     if (names.compiled[from.name[i]]) t.compiled[to[i]] += from.total[i];
   if (isDiff) addGone(t, from, to);
+
+  t.holder = node => k => to[nodeOf(from, k)] >= node && to[nodeOf(from, k)] < t.end[node];
 
   // A repeat that is folded may leave nodes without any value.
   const isFilled = i => t.total[i] > 0 || t.other !== null && t.otherTotal[i] > 0;
@@ -264,6 +272,6 @@ function neighbour(t, node, where, size) {
   return at < 0 || beside === undefined ? -1 : beside;
 }
 
-return { parse: parse, refill: refill, readNames: readNames, shape: shape, forward: forward, find: find,
+return { parse: parse, refill: refill, readNames: readNames, shape: shape, nodeOf: nodeOf, forward: forward, find: find,
          pathOf: pathOf, neighbour: neighbour };
 })();
