@@ -49,7 +49,7 @@ check("the same", { { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "f", "a" } }, { "f
 check("other lines", { { APP, 1, 9, "f", "a" } }, { { APP, 3, 11, "f", "a" } }, { "f (app.lua:3) 1 1" },
       "1 functions: 1 at other lines")
 check("other lines, by line", { { APP, 1, 9, "f", "a" } }, { { APP, 3, 11, "f", "a" } }, { "f (app.lua:4) 1 1" },
-      "1 functions: 1 at other lines", { lines = true })
+      "1 functions: 1 at other lines, lines by their distance from functions", { lines = true })
 check("without hashes", { { APP, 1, 9, "f" }, { APP, 11, 19, "g" } }, { { APP, 3, 11, "f" }, { APP, 13, 19, "g", "a" } },
       { "f (app.lua:3) 1 1", "g (app.lua:13) 2 2" }, "2 functions: 2 at other lines; 2 by name and order only")
 check("changed", { { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "f", "b" } }, { "f (app.lua:1) 1 1" },
@@ -136,6 +136,48 @@ check("the same at the end", { { APP, 1, 3, "f", "a" }, { APP, 5, 7, "", "b" } }
       { "app.lua:5 2 0", "app.lua:9 0 2", "f (app.lua:1) 1 1" })
 check("two ids, one without a name", { { APP, 1, 9, "", "a" }, { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "f", "a" } },
       { "f (app.lua:1) 3 1" })
+
+-- Lines outside of functions go with the functions above them.
+local function main_lines(list, lines)
+  local p, q = reader.parse_string(stream(list[1])), reader.parse_string(stream(list[2]))
+  samefuncs.match(p, q)
+  local out = {}
+  for _, f in p.lfuncs:each() do
+    for i, line in ipairs(f.firstline == 0 and lines or {}) do out[i] = f.line_of and f.line_of(line) or line + (f.shift or 0) end
+  end
+  return table.concat(out, " ")
+end
+t.equal(main_lines({ { { APP, 0, 40, "", "m" }, { APP, 10, 19, "f", "a" }, { APP, 30, 35, "g", "b" } },
+		     { { APP, 0, 50, "", "m" }, { APP, 13, 22, "f", "a" }, { APP, 33, 42, "g", "c" } } },
+		   { 1, 9, 10, 19, 20, 29, 30, 35, 40 }), "1 9 13 22 23 32 33 42 47", "lines of a main chunk")
+t.equal(main_lines({ { { APP, 0, 40, "", "m" }, { APP, 10, 19, "f", "a" }, { APP, 30, 35, "g", "b" } },
+		     { { APP, 0, 40, "", "m" }, { APP, 30, 39, "f", "a" }, { APP, 10, 15, "g", "b" } } },
+		   { 5, 20, 36 }), "5 40 56", "lines of a main chunk whose functions moved")
+
+-- Lines by texts.
+do
+  local samelines = require("sysprof.show.samelines")
+  local function lines_of(s)
+    local list = {}
+    for word in s:gmatch("%S+") do list[#list + 1] = word end
+    return list
+  end
+  local function check_lines(a, b, expected)
+    local list, out = lines_of(a), {}
+    local line_of = samelines.match(list, lines_of(b))
+    for i = 1, #list do out[i] = line_of(i) end
+    t.equal(table.concat(out, " "), expected, ("lines of %s and %s"):format(a, b))
+  end
+  check_lines("a b c", "a b c", "1 2 3")
+  check_lines("a b c", "x a b c", "2 3 4")
+  check_lines("a b c", "a x y b c", "1 4 5")
+  check_lines("a b c d", "a c d", "1 2 2 3")
+  check_lines("a end b end", "x end a end b end", "3 4 5 6")
+  check_lines("end end end", "end end end end", "1 2 3")
+  check_lines("a b c", "c b a", "1 2 1")
+  check_lines("a", "", "1")
+  check_lines("a b end c end", "a b2 end c end", "1 2 3 4 5")
+end
 
 -- Functions that the base has in two versions of its file are one.
 check("a base with two versions",

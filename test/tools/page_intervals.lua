@@ -114,6 +114,7 @@ local function check(base, profile, event)
   local status, out, err = t.shell(("%sdiff -e %s --by=function --limit=0 %s.bin %s.bin"):format(TOOL, event, base, profile))
   t.equal(status, 0, err)
   os.remove("d.html")
+  local _
   status, _, err = t.shell(("%sdiff -e %s -o d.html %s.bin %s.bin"):format(TOOL, event, base, profile))
   t.equal(status, 0, err)
   local page, by_name, found, marks = show("d.html"), {}, 0, 0

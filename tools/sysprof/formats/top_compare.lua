@@ -191,6 +191,10 @@ local function matched_text(view)
   elseif #same.files > 1 then
     parts[#parts + 1] = ("%d files at other paths"):format(#same.files)
   end
+  if view.options.lines and same.shifted + same.changed > 0 then
+    parts[#parts + 1] = same.by_text > 0 and ("lines by the texts of %s"):format(text.plural(same.by_text, "file")) or
+			"lines by their distance from functions"
+  end
   if #parts == 0 then return nil end
   return ("%d functions: %s%s"):format(same.pairs, table.concat(parts, ", "),
     same.hashless > 0 and ("; %d by name and order only"):format(same.hashless) or "")

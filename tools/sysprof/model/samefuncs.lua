@@ -37,7 +37,12 @@ local function find_parents(list)
 			     (open[#open].first < g.first or open[#open].last > g.last)) do
       open[#open] = nil
     end
-    g.parent = open[#open]
+    local p = open[#open]
+    g.parent = p
+    if p then
+      p.inner = p.inner or {}
+      p.inner[#p.inner + 1] = g
+    end
     open[#open + 1] = g
   end
 end
@@ -395,6 +400,31 @@ local function mark_moved(file)
   end
 end
 
+-- Returns a function that gives the line of the newer one of a pair by that of the older one: a line stands below the
+-- same end of the functions inside, as far as before. nil: it stands as far below the beginning.
+local function line_map(a, b, shift)
+  local lines, shifts = { a.first }, { shift }
+  local function add(line, to)
+    local n = #lines
+    if line >= lines[n] and to >= lines[n] + shifts[n] then lines[n + 1], shifts[n + 1] = line, to - line end
+  end
+  for _, g in ipairs(a.inner or {}) do
+    if g.mate and g.mate.parent == b and g.last > 0 then
+      add(g.first, g.mate.first)
+      add(g.last, g.mate.last)
+    end
+  end
+  if #lines == 1 then return nil end
+  return function(line)
+    local low, high = 1, #lines
+    while low < high do
+      local middle = math.ceil((low + high) / 2)
+      if lines[middle] <= line then low = middle else high = middle - 1 end
+    end
+    return line + shifts[low]
+  end
+end
+
 -- Gives the functions of a pair one name, and says what became of the older one.
 local function tell(a, b, file, counts)
   local as, was = b.functions[1], nil
@@ -406,7 +436,10 @@ local function tell(a, b, file, counts)
   as.was = was
   for _, f in ipairs(b.functions) do f.as = f ~= as and as or nil end
   local shift = a.first > 0 and b.first > 0 and b.first - a.first or 0
-  for _, f in ipairs(a.functions) do f.as, f.shift = as, shift + (f.now_shift or 0) end
+  local line_of = line_map(a, b, shift)
+  for _, f in ipairs(a.functions) do
+    f.as, f.shift, f.line_of = as, shift + (f.now_shift or 0), not f.now and line_of or nil
+  end
   counts.pairs = counts.pairs + 1
   if moved then counts.moved = counts.moved + 1 end
   if renamed then counts.renamed = counts.renamed + 1 end
@@ -420,7 +453,7 @@ end
 local function is_too_large(profile)
   local n = 0
   for _, f in profile.lfuncs:each() do
-    f.as, f.was, f.shift = f.now, nil, f.now_shift
+    f.as, f.was, f.shift, f.line_of = f.now, nil, f.now_shift, nil
     n = n + 1
   end
   return n > limits.SAME_FUNCTIONS
@@ -431,6 +464,7 @@ end
 --   pairs; those that were changed, renamed, moved; shifted: those with other lines; hashless: without a hash,
 --   but no main chunks;
 --   files: a list of { old, new chunk } of those that were renamed
+-- The lines of older functions get those of newer ones by f.line_of(line), else by f.shift.
 -- or nil and a sentence: there are too many functions, and those of equal names are the same
 function samefuncs.match(p, q)
   local p_is_large, q_is_large = is_too_large(p), is_too_large(q)

@@ -125,7 +125,11 @@ namer[G.SPF_FRAME_LFUNC] = function(self, fid, line)
   elseif self.profile:is_builtin(fid) then
     return self:entry(text.short(f.name, PART_MAX), "builtin")
   end
-  if f.shift and line > 0 then line = math.max(line + f.shift, 1) end
+  if line > 0 and f.line_of then
+    line = math.max(f.line_of(line), 1)
+  elseif line > 0 and f.shift then
+    line = math.max(line + f.shift, 1)
+  end
   local shown, place, name = lua_name(f.as or f, self.lines and (line > 0 and ("%.0f"):format(line) or "?") or nil)
   local e = self:entry(shown, "lua")
   e.place, e.name = place, name

@@ -15,6 +15,8 @@ local limits = require("sysprof.base.limits")
 local loops = require("sysprof.show.loops")
 local merge = require("sysprof.model.merge")
 local samefuncs = require("sysprof.model.samefuncs")
+local samelines = require("sysprof.show.samelines")
+local source = require("sysprof.show.source")
 local symbols = require("sysprof.names.symbols")
 local text = require("sysprof.base.text")
 local threadstates = require("sysprof.model.threadstates")
@@ -262,6 +264,26 @@ function methods:each(visit)
   end)
 end
 
+-- Returns the lines of a chunk's file, if it is as old as the profile.
+local function lines_of(chunk, profile)
+  local path = chunk:match("^@(.+)$")
+  return path and not source.warning(path, profile) and source.lines(path) or nil
+end
+
+-- Matches lines of files at other paths by their texts. Returns how many files have both.
+local function match_lines(same, base, profile)
+  local count, line_of = 0, {}
+  for _, file in ipairs(same.files) do
+    local old, new = lines_of(file[1], base), lines_of(file[2], profile)
+    if old and new then line_of[file[1]], count = { file[2], samelines.match(old, new) }, count + 1 end
+  end
+  for _, f in base.lfuncs:each() do
+    local its = line_of[f.chunk]
+    if its and f.as and not f.now and f.as.chunk == its[1] then f.line_of = its[2] end
+  end
+  return count
+end
+
 -- Compares with another view, of the same options: the formats that can do so
 -- show what has changed since. Values of the base are multiplied by base_scale,
 -- so both have the same sum. Amounts are compared as they are.
@@ -276,6 +298,7 @@ function methods:compare_with(base)
   end
   merge.share_names(self.profile, base.profile)
   self.same, self.not_same = samefuncs.match(base.profile, self.profile)
+  if self.same and self.options.lines then self.same.by_text = match_lines(self.same, base.profile, self.profile) end
   local base_sum = sum(base)
   self.base, self.base_scale = base, base_sum > 0 and sum(self) / base_sum or 0
   if self:compares_amounts() then self.base_scale = 1 end
