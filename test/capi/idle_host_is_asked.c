@@ -1,4 +1,5 @@
 /* TIMEOUT: 300
+** WAITS: most of its time
 ** A host whose VM runs no code is asked for its coroutines: after a second, a file tells where the
 ** host is. The list follows when the VM runs again. Another host closes its VM while it is asked.
 */

@@ -1,5 +1,6 @@
 /* TIMEOUT: 300
 ** BASE: none, times that the kernel counts; the VM runs a loop, or none
+** WAITS: most of its time
 ** Calls that return EINTR: the program counts as many as the profile. wall-signal ends most
 ** calls. wall ends one only if a tick of CPU time comes on the way into it. offcpu ends none.
 */

@@ -1,5 +1,7 @@
 # doc/guides/event-loop.md: the line that blocks nginx and Neovim. doc/use.md: a script with libuv.
 # TIMEOUT: 600
+# WAITS: most of its time
+# LONG: 11
 
 . "$SYSPROF_SOURCE/test/lib/helpers/guide.sh"
 . "$SYSPROF_SOURCE/test/lib/helpers/guide_nginx.sh"

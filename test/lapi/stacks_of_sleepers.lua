@@ -3,6 +3,7 @@
 -- chain, the profile has the time that the program has measured, or says that it does not know the
 -- stack. No chain has time of another one.
 -- TIMEOUT: 300
+-- WAITS: most of its time
 -- By hand: stacks_of_sleepers.lua SEED WAITS.
 
 local ffi = require("ffi")

@@ -2,6 +2,7 @@
 -- connection and their request. They wait for the next VM.
 -- TIMEOUT: 300
 -- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
+-- WAITS: most of its time
 
 local programs = require("live_programs")
 local t = require("tools_test")

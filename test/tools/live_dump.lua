@@ -2,6 +2,7 @@
 -- program that is stopped, recorded, or profiled by itself.
 -- TIMEOUT: 300
 -- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
+-- WAITS: most of its time
 -- LONG: 37
 
 local programs = require("live_programs")

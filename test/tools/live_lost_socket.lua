@@ -2,6 +2,7 @@
 -- program makes a new socket by itself. And a program that calls exec has left its socket.
 -- TIMEOUT: 300
 -- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
+-- WAITS: most of its time
 
 local programs = require("live_programs")
 local t = require("tools_test")

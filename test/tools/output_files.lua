@@ -1,6 +1,8 @@
 -- Files that commands write: whole or not at all, with no other file left, on file systems without unnamed
 -- files and in folders where this process may not make one.
 -- BASE: none, it reads no profile of this LuaJIT
+-- WAITS: for readers of a pipe
+-- LONG: 12
 
 local ffi = require("ffi")
 local t = require("tools_test")

@@ -2,6 +2,8 @@
 -- with their clients, the server and the programs.
 -- TIMEOUT: 300
 -- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
+-- WAITS: most of its time
+-- LONG: 45
 
 local client = require("http_client")
 local pprof = require("pprof_decode")
@@ -21,7 +23,7 @@ for i = 1, 3 do
 end
 local function keeps(i) kept[i % 20000] = { i, i + 1, i + 2 } end
 local function drops() local last for i = 1, 200000 do last = { i, last and last[1] } end return #last end
-local function naps() ffi.C.usleep(2000) return 1 end
+local function naps() ffi.C.usleep(20000) return 1 end
 local i = 0
 while true do
   for _ = 1, 1000 do
