@@ -31,7 +31,8 @@ local function samples(folded, name)
 end
 
 local MIXED = "local kept\nlocal function makes() kept = {} for i = 1, 100 do kept[i] = { i } end end\n" ..
-	      "local function works() for i = 1, 1000 do makes() end return 1 end\nwhile true do works() end\n"
+	      "local function works() for i = 1, 1000 do makes() end return 1 end\nlocal ffi = require('ffi')\n" ..
+	      "ffi.cdef 'int usleep(unsigned);'\nwhile true do works() ffi.C.usleep(10000) end\n"
 
 local OTHER_USER = 65534
 
@@ -76,6 +77,7 @@ for _, sentence in ipairs {
 end
 err = record("-d 300ms -e alloc " .. loop)
 t.contains(err, "no samples: the event 'alloc' was not recorded", "alloc in compiled code")
+programs.halt(loop)	-- What spins takes the machine's time.
 
 -- The VM comes to Lua code in the middle.
 do
@@ -112,11 +114,13 @@ err, folded = record("-d " .. t.window(0.5) .. " --name=" .. name)
 t.contains(err, "recording 2 processes for ", "by name")
 t.contains(err, "of 2 processes, written to out.folded", "by name: the summary")
 t.ok(samples(folded, ("makes (%s:2)"):format(name)) > 0, "by name: samples")
-programs.stop { other_twin }	-- What spins takes the machine's time.
+programs.stop { other_twin }
 programs.halt(twin)
 
+programs.go_on(loop)
 err, folded = record(("-d %s %d %d"):format(t.window(0.5), loop, mixed))
 t.ok(samples(folded, "makes (mixed.lua:2)") > 0 and samples(folded, "never_left (loop.lua:1)") > 0, "two: " .. err)
+programs.halt(loop)
 
 -- A program that forks after its VM is live.
 local parent = start("parent.lua", "local ffi = require('ffi')\nffi.cdef 'int fork(void); int pause(void); int getpid(void);'\n" ..
@@ -154,6 +158,7 @@ do	-- The program is killed. What it wrote each second is kept.
   t.contains(t.content("log"), "makes (mixed.lua:2)", "a killed program: samples")
 end
 do	-- By 'stop'.
+  programs.go_on(loop)
   begin(("-o stopped.bin %d %d"):format(loop, mixed))
   os.execute(("(%s record -d 100ms -o second.bin %d 2>second.log; echo $? >second.status) &"):format(programs.COMMAND, loop))
   t.wait_until("a second client waits", function()
@@ -166,12 +171,13 @@ do	-- By 'stop'.
   t.contains(select(2, t.parse("stopped.bin")), "never_left (loop.lua:1)", "stop: samples")
   t.wait_until("the second client records", function() return t.content("second.status") == "0\n" end)
   t.contains(select(2, t.parse("second.bin")), "never_left (loop.lua:1)", "a second client: samples")
+  programs.stop { loop }
 end
 do	-- A stopped process.
   err = record("-d 100ms " .. twin, 1)
   t.contains(err, ("process %d (%s) is stopped by a signal"):format(twin, name), "a stopped process")
   finds(twin .. " +[%w_ -]* %- +stopped +luajit twin_%d+%.lua\n")
-  programs.stop { twin, loop }
+  programs.stop { twin }
 end
 
 -- -- Users and namespaces --------------------------------------------------
