@@ -7,7 +7,7 @@
 set -u
 . "$SYSPROF_SOURCE/test/lib/helpers/other_build.sh"
 
-if ! other_build "-flto=auto"; then
+if ! other_build "-flto=auto" -O1; then
   cat build.log
   exit 1
 fi

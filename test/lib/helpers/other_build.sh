@@ -8,10 +8,10 @@ usual_flags() {
 }
 
 # Configures in build/ with more options for LuaJIT, and builds the program luajit there.
-# build.log gets the output. Nothing needs the library, or code that is fast.
+# build.log gets the output. Nothing needs the library, or code that is fast: $2 may be -O1.
 other_build() {
   cmake -S "$SYSPROF_SOURCE" -B build -DLUAJIT_SOURCE_DIR="$LUAJIT_BASE" \
-    -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS=-O1 -DLUAJIT_XCFLAGS="$1" >build.log 2>&1 &&
+    -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS="${2:--O0}" -DLUAJIT_XCFLAGS="$1" >build.log 2>&1 &&
     other_make >>build.log 2>&1
 }
 
