@@ -1,5 +1,6 @@
 /* TIMEOUT: 600
 ** BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
+** WAITS: half of its time
 ** LONG: 24
 ** A process that ends before it can complete its profile: by abort, _exit, quick_exit, a
 ** signal, or exec. The reader reads all data that were written. After exec no signal of

@@ -1,6 +1,7 @@
 -- Damage to the file of a running profile, and to the profiled program.
 -- TIMEOUT: 900
 -- BASE: none, calls of the system fail; faults/memory and faults/live try each LuaJIT
+-- WAITS: half of its time
 -- LONG: 26
 
 local faults = require("faults")

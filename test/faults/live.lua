@@ -1,6 +1,7 @@
 -- Live control while calls fail: misc.sysprof.live succeeds, or returns a sentence with the cause; the program
 -- runs on; a client gets its recording or a sentence, and never waits for ever.
 -- TIMEOUT: 600
+-- WAITS: half of its time
 -- LONG: 20
 
 local t = require("tools_test")

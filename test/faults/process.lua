@@ -2,6 +2,7 @@
 -- thawed, repeatedly. A tracer sees each of its signals and system calls.
 -- TIMEOUT: 900
 -- BASE: none, calls of the system fail; faults/memory and faults/live try each LuaJIT
+-- WAITS: half of its time
 -- LONG: 14
 
 local faults = require("faults")

@@ -4,6 +4,7 @@
 -- suite takes an eighth of the calls, those of the day, and the ones that failed once; etc/fault_matrix takes all.
 -- TIMEOUT: 900
 -- BASE: none, calls of the system fail; faults/memory and faults/live try each LuaJIT
+-- WAITS: half of its time
 
 local t = require("tools_test")
 local coverage = require("coverage")

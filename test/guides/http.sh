@@ -1,6 +1,7 @@
 # doc/guides/http.md: serve for pprof, Grafana's collector, and Pyroscope's ingest.
 # TIMEOUT: 600
 # BASE: none, a guide on another program; guides/script and guides/neovim try each LuaJIT
+# WAITS: half of its time
 
 . "$SYSPROF_SOURCE/test/lib/helpers/guide.sh"
 

@@ -1,6 +1,7 @@
 -- LUAJIT_SYSPROF=control=...: a signal or a file starts, stops and dumps profiles of a
 -- running program. Each run has its own file.
 -- BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
+-- WAITS: half of its time
 
 local t = require("tools_test")
 package.path = t.source .. "/tools/?.lua;" .. package.path

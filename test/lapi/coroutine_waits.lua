@@ -3,6 +3,7 @@
 -- hooks, errors, functions that the collector frees, and many starts. Waits of coroutines that were
 -- ready, or may have been, are told apart.
 -- TIMEOUT: 300
+-- WAITS: half of its time
 -- LONG: 35
 -- By hand: coroutine_waits.lua SEED.
 

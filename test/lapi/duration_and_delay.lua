@@ -2,6 +2,7 @@
 -- complete after it, and the program goes on.
 -- TIMEOUT: 600
 -- BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
+-- WAITS: half of its time
 
 local t = require("tools_test")
 package.path = t.source .. "/tools/?.lua;" .. package.path

@@ -4,6 +4,7 @@
 -- SYSPROF_STRESS_KILLS is the number of random moments at which SIGKILL comes (4).
 -- TIMEOUT: 900
 -- BASE: none, files, sockets, signals, processes; the VM runs a loop, or none
+-- WAITS: half of its time
 -- LONG: 63
 
 local t = require("tools_test")

@@ -2,6 +2,7 @@
 -- of ours: neither a tick nor one that wakes the VM.
 -- TIMEOUT: 300
 -- BASE: none, a command beside a program; tools/live_programs tries each LuaJIT
+-- WAITS: half of its time
 
 local programs = require("live_programs")
 local t = require("tools_test")
