@@ -5,6 +5,7 @@
 -- TIMEOUT: 900
 -- BASE: none, calls of the system fail; faults/memory and faults/live try each LuaJIT
 -- WAITS: half of its time
+-- LONG: 14
 
 local t = require("tools_test")
 local coverage = require("coverage")

@@ -2,6 +2,7 @@
 # TIMEOUT: 600
 # BASE: none, a guide on another program; guides/script and guides/neovim try each LuaJIT
 # WAITS: half of its time
+# LONG: 12
 
 . "$SYSPROF_SOURCE/test/lib/helpers/guide.sh"
 

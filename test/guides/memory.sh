@@ -2,6 +2,7 @@
 # the first try, while it runs and below 'run'. The guide has at most 450 words.
 # TIMEOUT: 600
 # BASE: none, a guide on blocks; accuracy/allocations_joff and accuracy/allocations_jon try each LuaJIT
+# LONG: 12
 
 . "$SYSPROF_SOURCE/test/lib/helpers/guide.sh"
 

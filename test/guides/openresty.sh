@@ -2,6 +2,7 @@
 # OpenResty: a copy of its nginx, with an RPATH, stands in.
 # TIMEOUT: 600
 # BASE: none, a guide on another program; guides/script and guides/neovim try each LuaJIT
+# LONG: 18
 
 . "$SYSPROF_SOURCE/test/lib/helpers/guide.sh"
 . "$SYSPROF_SOURCE/test/lib/helpers/check.sh"

@@ -3,6 +3,7 @@
 # that the program loads during the profile, and whoever writes it. Code that takes the place of a
 # library never gets its names.
 # BASE: none, linker, libraries, C stacks; unit/host_stack_at_each_instruction tries each LuaJIT
+# LONG: 11
 
 set -u
 rm -rf ./*

@@ -1,6 +1,7 @@
 -- etc/check_truth measures events against independent logs, and finds errors that are larger than chance.
 -- TIMEOUT: 600
 -- BASE: none, it tests a judgement; accuracy/ and stack/ try each LuaJIT
+-- LONG: 10
 
 local sessions = require("truth_sessions")
 local t = require("tools_test")
