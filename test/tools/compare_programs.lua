@@ -98,7 +98,7 @@ local function fails(arguments, message)
   t.contains(err, message, arguments .. ": message")
   t.equal(left(), "", arguments .. ": files")
 end
-fails("-n 2 -- fails.lua -- fails.lua x", "the first run of B ended with status 1; nothing is compared\n")
+fails("-n 2 -- fails.lua -- fails.lua x", "the first run of B ended with status 1; no times are shown\n")
 fails("-n 2 -- /bin/true -- fails.lua", "the first run of A wrote no profile; 'luajit-sysprof doctor /bin/true' tells")
 fails("-n 2 -- - -- fails.lua", "standard input is no script for several runs\n")
 fails("-n 2 --keep=kept -- fails.lua -- fails.lua", "cannot make the folder kept: File exists\n")
@@ -114,5 +114,24 @@ status, out, err = t.shell(COMMAND .. [[-n 9 -- long.lua -- long.lua & pid=$!
 t.equal(status, 143, "SIGTERM: status: " .. err)
 t.equal(out, "", "SIGTERM: output")
 t.equal(left(), "", "SIGTERM: files")
+
+-- Nor does one that comes between two runs, or while profiles are read.
+for delay = 1, 8 do
+  status, out, err = t.shell(COMMAND .. ("-n 3 -- idle.lua -- idle.lua & sleep %g; kill $! 2>/dev/null; wait $!"):format(0.06 * delay))
+  t.ok(status == 143 or status == 0, ("SIGTERM after some time: status %d: %s"):format(status, err))
+  t.equal(left(), "", "SIGTERM after some time: files")
+end
+
+-- -- One program -----------------------------------------------------------------
+
+status, out, err = t.shell((COMMAND:gsub(" compare $", " run ")) .. "-n 3 " .. program .. " 5")
+t.equal(status, 0, "run --repeat: status: " .. err)
+t.ok(out:find("^CPU time [%d.]+ s a run, 95 %%: [%d.]+ to [%d.]+ s %(3 runs%)\nwall time [%d.]+ s a run, 95 %%: "), "run --repeat: " .. out)
+local mean, low, high = out:match("\n +([%d.]+) +([%d.]+) to ([%d.]+)  work:2\n")
+t.ok(mean and low + 0 <= mean + 0 and mean + 0 <= high + 0, "run --repeat: a row: " .. out)
+t.equal(left(), "", "run --repeat: files")
+status, out, err = t.shell((COMMAND:gsub(" compare $", " run ")) .. "-n 3 -o x.bin idle.lua")
+t.equal(status, 2, "run --repeat -o: status")
+t.contains(err, "--repeat goes with --hz, --threads, -j, -O and -l only, not with --output", "run --repeat -o")
 
 t.finish()

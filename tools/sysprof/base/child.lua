@@ -38,6 +38,7 @@ local signal_info = ffi.typeof("int[32]")
 local child = {}
 local is_size_ignored, on_size = false, nil	-- What SIGXFSZ did before us.
 local came		-- The last signal that came for us while a child ran.
+local held		-- The signals that were blocked before hold(), nil if none are held.
 
 -- -- Signals ---------------------------------------------------------------
 
@@ -108,7 +109,7 @@ function child.run(path, args, quiet)
     if C.getppid() ~= parent then C._exit(127) end
     C.signal(SIGCHLD, on_child)
     if is_size_ignored then C.signal(system.SIGXFSZ, on_size) end
-    C.sigprocmask(SIG_SETMASK, before, nil)
+    C.sigprocmask(SIG_SETMASK, held or before, nil)
     if quiet then be_quiet() end
     C.execv(path, ffi.cast("char *const *", argv))
     io.stderr:write(path, ": ", files.reason(), "\n")
@@ -132,8 +133,24 @@ function child.run(path, args, quiet)
   return nil, signo
 end
 
--- Returns the last signal that came for this process while a child ran, or nil.
-function child.signal_that_came() return came end
+-- Signals that end this process wait from now on: signal_that_came() tells of them.
+function child.hold()
+  held = system.signal_set()
+  C.sigprocmask(system.SIG_BLOCK, system.signals(FORWARDED), held)
+end
+
+-- They have their usual effect again.
+function child.release()
+  if held then C.sigprocmask(SIG_SETMASK, held, nil) end
+  held = nil
+end
+
+-- Returns the last signal that came for this process while a child ran or since hold(), or nil.
+function child.signal_that_came()
+  local signo = held and C.sigtimedwait(system.signals(FORWARDED), signal_info(), ffi.new("int64_t[2]")) or 0
+  if signo > 0 then came = signo end
+  return came
+end
 
 -- Returns the CPU time in seconds of all children that have ended, with those that they have waited for.
 function child.cpu_seconds()

@@ -163,6 +163,25 @@ function formats.json(found, limit, write)
   write("\n]}\n")
 end
 
+-- -- One program -----------------------------------------------------------------
+
+-- Prints means of runs of one program, of sysprof.show.comparedruns.of_one(). limit: rows.
+function verdict.write_means(found, limit, write)
+  local function both(total)
+    return ("%s a run, 95 %%: %.3f to %s"):format(seconds(total.mean), total.low, seconds(total.high))
+  end
+  write(("CPU time %s (%d runs)\n"):format(both(found.cpu), found.cpu.runs))
+  write(found.wall and ("wall time %s\n"):format(both(found.wall)) or "wall time unknown\n")
+  for _, warning in ipairs(found.warnings) do write("warning: " .. warning .. "\n") end
+  local n = math.min(limit, #found.functions)
+  if n > 0 then write(("\n%11s %23s  %s\n"):format("ms a run", "95 %", "Lua function")) end
+  for i = 1, n do
+    local one = found.functions[i]
+    write(("%11.3f %23s  %s\n"):format(one.mean, ("%.3f to %.3f"):format(one.low, one.high), one.name))
+  end
+  if n < #found.functions then write(("%11s %d more functions\n"):format("...", #found.functions - n)) end
+end
+
 -- -- API -----------------------------------------------------------------------
 
 -- Prints what sysprof.show.comparedruns found, with verdict, detail, condition and has_failed. limit: rows, 0 for all.

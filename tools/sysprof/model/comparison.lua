@@ -110,6 +110,15 @@ function comparison.one(before, after, tick)
   return { before = mean(before), after = mean(after), difference = difference, low = low, high = high, p = p }
 end
 
+-- Returns the mean of times of runs, at least two, with its interval low and high. tick: as of one(), 0 if the times
+-- are measured. A single time has half the variance of a difference.
+function comparison.mean(times, tick)
+  local middle = mean(times)
+  local deviation = math.sqrt(math.max(variance(times), TICK_VARIANCE / 2 * tick^2))
+  local low, high = interval(middle, deviation, #times)
+  return { runs = #times, mean = middle, low = math.max(low, 0), high = high }
+end
+
 -- Sets marked of those in a list that changed, by their p. Returns how many there are.
 function comparison.mark(list)
   local order, marked = {}, 0

@@ -207,22 +207,64 @@ local function field(list, key)
   return out
 end
 
--- Compares runs: a and b, lists of { paths=, cpu=, wall=, load= }; without times, those of the profiles count. Returns
+-- Reads all runs of the sides. Returns a list of them, their tick in milliseconds, and the paths by side; or nil and a
+-- message, nil if is_stopped() told to end.
+local function read_all(runs, is_stopped)
+  local all, tick, paths = {}, 0, {}
+  for _, side in ipairs { "a", "b" } do
+    paths[side] = {}
+    for i, one in ipairs(runs[side]) do
+      if is_stopped and is_stopped() then return nil end
+      local name = #runs.b > 0 and ("run %d of %s"):format(i, side:upper()) or ("run %d"):format(i)
+      local err = read(one, runs.are_files and one.paths[1] or name)
+      if err then return nil, err end
+      all[#all + 1], tick = one, tick + one.tick
+      for _, path in ipairs(one.paths) do table.insert(paths[side], path) end
+    end
+  end
+  return all, tick / #all, paths
+end
+
+-- Sums up runs of one program: runs.a as of new(). Returns the same, but cpu, wall and functions are means with their
+-- intervals, and there is no p; or nil and a message.
+function comparedruns.of_one(runs, is_stopped)
+  local all, tick = read_all(runs, is_stopped)
+  if not all then return nil, tick end
+  local times, functions, n = {}, {}, #all
+  for number, one in ipairs(all) do
+    for name, time in pairs(one.times) do
+      times[name] = times[name] or {}
+      times[name][number] = time
+    end
+  end
+  for name, list in pairs(times) do
+    local sum = 0
+    for i = 1, n do list[i] = list[i] or 0; sum = sum + list[i] end
+    if sum >= n * LEAST_SAMPLES * tick then
+      local one = comparison.mean(list, tick)
+      one.name, functions[#functions + 1] = name, one
+    end
+  end
+  sort(functions, function(x, y)
+    if x.mean ~= y.mean then return x.mean > y.mean end
+    return x.name < y.name
+  end)
+  local wall = field(all, "wall")
+  return { a = runs.a, warnings = warnings(all), functions = functions, cpu = comparison.mean(field(all, "cpu"), 0),
+	   wall = #wall == n and comparison.mean(wall, 0) or nil }
+end
+
+-- Compares runs: a and b, lists of { paths=, cpu=, wall=, load= }; without times, those of the profiles count.
+-- is_stopped(): whether to end without a result; nil: never. Returns
 --   cpu, wall     as of sysprof.model.comparison, in seconds; wall may be nil
 --   functions     the same in milliseconds, with name and marked; those that changed first, then by difference
 --   warnings      a list of sentences
 --   a, b          lists of the runs
 -- or nil and a message.
-function comparedruns.new(runs)
-  local n, all, tick, paths = #runs.a, {}, 0, { a = {}, b = {} }
-  for _, side in ipairs { "a", "b" } do
-    for i, one in ipairs(runs[side]) do
-      local err = read(one, runs.are_files and one.paths[1] or ("run %d of %s"):format(i, side:upper()))
-      if err then return nil, err end
-      all[#all + 1], tick = one, tick + one.tick / (2 * n)
-      for _, path in ipairs(one.paths) do table.insert(paths[side], path) end
-    end
-  end
+function comparedruns.new(runs, is_stopped)
+  local n = #runs.a
+  local all, tick, paths = read_all(runs, is_stopped)
+  if not all then return nil, tick end
   local found = { a = runs.a, b = runs.b, warnings = warnings(all) }
   found.cpu = comparison.total(field(runs.a, "cpu"), field(runs.b, "cpu"))
   local wall_a, wall_b = field(runs.a, "wall"), field(runs.b, "wall")

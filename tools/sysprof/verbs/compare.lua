@@ -116,9 +116,9 @@ end
 
 -- Returns the status. runs: with paths, and times if they were measured here.
 local function judge(this, opt, runs)
-  local found, err = comparedruns.new(runs)
+  local found, err = comparedruns.new(runs, child.signal_that_came)
   if not found then
-    this.say(err)
+    if err then this.say(err) end
     return command.USAGE
   end
   local condition = opt.fail_if
@@ -148,16 +148,18 @@ function verb.main(this, opt, rest)
     if not runs then return this.usage_error(wrong) end
     return judge(this, opt, runs)
   end
-  local signo, status
+  local status
+  child.hold()
   local all, err = pairedruns.new(a, b, { pairs = opt.pairs or PAIRS, keep = opt.keep, wrong_script = run.wrong_script,
     luajit = run.luajit_options(opt), start = function(path) return run.start_options(opt, path) end })
   if not all then
+    child.release()
     this.say(err)
     return command.USAGE
   end
   local ok, why = pcall(function()
-    err, signo = all:run()
-    if signo then return end
+    err = all:run()
+    if child.signal_that_came() then return end
     if err then
       this.say(err)
       status = command.USAGE
@@ -166,7 +168,9 @@ function verb.main(this, opt, rest)
     end
   end)
   all:finish()
+  local signo = child.signal_that_came()
   if signo then child.die(signo) end
+  child.release()
   if not ok then error(why, 0) end
   return status
 end

@@ -1,5 +1,5 @@
 ----------------------------------------------------------------------------
--- Runs of two commands in turn, each with a profile in a folder.
+-- Runs of two commands in turn, or of one, each with a profile in a folder.
 --
 -- The order is A B, B A, A B and so on: what drifts slowly favours neither. Each runs once
 -- before, uncounted: then its files are in memory. The verb 'run' runs a script. LUAJIT_SYSPROF profiles a program.
@@ -86,16 +86,16 @@ end
 -- Says that a run failed, or nil.
 local function failure(name, status, signo, why)
   if why then return ("%s: %s"):format(name, why) end
-  if signo then return ("signal %d ended %s; nothing is compared"):format(signo, name) end
-  return status ~= 0 and ("%s ended with status %d; nothing is compared"):format(name, status) or nil
+  if signo then return ("signal %d ended %s; no times are shown"):format(signo, name) end
+  return status ~= 0 and ("%s ended with status %d; no times are shown"):format(name, status) or nil
 end
 
 -- Returns a run { paths=, cpu=, wall= in seconds, load= of the machine before }, or nil, a sentence, and a signal.
 function methods:one(side, number)
   local its = self.commands[side]
   local path = ("%s/%s%0" .. #tostring(self.pairs) .. "d"):format(self.folder, side, number)
-  local name = (number == 0 and "the first run of %s" or "run %d of %s"):format(number == 0 and side:upper() or number,
-    side:upper())
+  local name = number == 0 and "the first run" or ("run %d"):format(number)
+  if self.commands.b then name = ("%s of %s"):format(name, side:upper()) end
   local options = self.start(its.program and path or path .. ".bin")
   local load = tonumber((files.text("/proc/loadavg") or ""):match("^[%d.]+"))
   local cpu, wall = child.cpu_seconds(), system.now()
@@ -123,7 +123,7 @@ end
 
 -- -- API -----------------------------------------------------------------------
 
--- a, b: lists of words. options:
+-- a, b: lists of words; b may be nil. options:
 --   pairs          how often each command runs
 --   keep           a new folder for the profiles, or nil
 --   wrong_script   of the verb 'run'
@@ -158,12 +158,15 @@ local function tell(s)
   io.stderr:flush()
 end
 
--- Runs all. Returns nil; or a sentence, if one failed; or nil and the signal that came.
+-- Runs all, while the caller holds signals. Returns nil; or a sentence, if one failed; or nil and the signal that came.
 function methods:run()
+  local has_two = self.commands.b ~= nil
   for number = 0, self.pairs do
-    tell(number == 0 and "first runs, uncounted" or ("pair %d of %d"):format(number, self.pairs))
-    for _, side in ipairs(number % 2 == 0 and { "b", "a" } or { "a", "b" }) do
-      local one, err, signo = self:one(side, number)
+    tell(number == 0 and "first runs, uncounted" or
+	 ("%s %d of %d"):format(has_two and "pair" or "run", number, self.pairs))
+    for _, side in ipairs(not has_two and { "a" } or number % 2 == 0 and { "b", "a" } or { "a", "b" }) do
+      local one, err, signo = nil, nil, child.signal_that_came()
+      if not signo then one, err, signo = self:one(side, number) end
       if not one then
 	tell("")
 	return err, signo

@@ -8,19 +8,36 @@
 
 local child = require("sysprof.base.child")
 local command = require("sysprof.cli.command")
+local comparedruns = require("sysprof.show.comparedruns")
 local files = require("sysprof.base.files")
 local launch = require("sysprof.verbs.launch")
 local optiontable = require("sysprof.base.optiontable")
 local outfile = require("sysprof.formats.outfile")
+local pairedruns = require("sysprof.verbs.pairedruns")
 local reader = require("sysprof.read.reader")
 local recorded = require("sysprof.verbs.recorded")
 local regular = require("sysprof.base.regular")
 local runspecs = require("sysprof.cli.runspecs")
 local temporary = require("sysprof.base.temporary")
 local text = require("sysprof.base.text")
+local verdict = require("sysprof.formats.verdict")
 local wanted = require("sysprof.cli.wanted")
 
-local SPECS = runspecs.SPECS
+local RUNS_MOST = 1000	-- Of --repeat.
+local HZ = 1000		-- Of each: short runs, too, need some samples of each function.
+local MEANS = 25	-- Rows of their table.
+
+local function to_runs(s)
+  local n = s:find("^%d+$") and #s <= 4 and tonumber(s)
+  if n and n >= 2 and n <= RUNS_MOST then return n end
+  return nil, ("a whole number from 2 to %d"):format(RUNS_MOST)
+end
+
+local SPECS = { { name = "repeat", short = "n", key = "runs", arg = "N", convert = to_runs, help = {
+  ("run N times, 2 to %d, and print the mean times of"):format(RUNS_MOST),
+  "functions with 95 % intervals; no profile stays" } }, unpack(runspecs.SPECS) }
+-- Options that go with it.
+local WITH_RUNS = { runs = true, hz = true, jitter = true, threads = true, j = true, O = true, l = true }
 local ELF, HEAD = "\127ELF", 4
 local SHOWN = 5	-- Foreign files.
 
@@ -124,6 +141,42 @@ local function profiles(this, opt, path, before)
   return list, running
 end
 
+-- Runs the script several times, and prints means. Returns the status.
+local function run_all(this, opt, rest)
+  for _, spec in ipairs(SPECS) do
+    if opt[spec.key] and not WITH_RUNS[spec.key] then
+      return this.usage_error(("--repeat goes with --hz, --threads, -j, -O and -l only, not with %s"):format(
+	spec.name and "--" .. spec.name or "-" .. spec.short))
+    end
+  end
+  opt.clock, opt.hz, opt.jitter = "cpu", opt.hz or HZ, true
+  local runs, found, ok, status
+  child.hold()
+  local all, err = pairedruns.new(rest, nil, { pairs = opt.runs, wrong_script = wrong_script,
+    luajit = luajit_options(opt), start = function(path) return start_options(opt, path) end })
+  if all then
+    ok, err = pcall(function()
+      local failed = all:run()
+      runs = not failed and not child.signal_that_came() and all.runs
+      if not runs then return failed end
+      found, failed = comparedruns.of_one(runs, child.signal_that_came)
+      return failed
+    end)
+    all:finish()
+    local signo = child.signal_that_came()
+    if signo then child.die(signo) end
+  end
+  child.release()
+  if all and not ok then error(err, 0) end
+  if found then
+    ok, err = outfile.write(nil, function(write) verdict.write_means(found, MEANS, write) end)
+    status = ok and command.OK or command.FAILED
+    if ok then err = nil end
+  end
+  if err then this.say(err) end
+  return status or command.USAGE
+end
+
 local function run(this, opt, rest)
   local path, err, aside = opt.output, nil, nil
   if opt.in_place then
@@ -172,6 +225,7 @@ lacks stacks.
 }
 
 function verb.main(this, opt, rest)
+  if opt.runs and #rest > 0 then return run_all(this, opt, rest) end
   local wrong = prepare(opt, rest)
   if wrong then return this.usage_error(wrong) end
   opt.script = rest[1]
