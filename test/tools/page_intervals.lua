@@ -144,7 +144,7 @@ local function check(base, profile, event)
       local least, most = ends(interval, amount(change))
       near(low, least, math.abs(most - least), what .. ": low")
       near(high, most, math.abs(most - least), what .. ": high")
-      t.equal(rows["~"] ~= nil, mark == "~", what .. ": mark")
+      t.equal(rows[""] ~= nil, mark == "~", what .. ": mark")
       found, marks = found + 1, marks + (mark == "~" and 1 or 0)
     end
   end

@@ -50,6 +50,7 @@ const link = links.open(names, next => become(next));
 let state = links.WHOLE;
 let tree = viewOf("forward");
 let zoom = 0;
+let isChance = null; // Of a node of a comparison: is its change no more than chance? null if that is not known.
 let hovered = -1, pointer = null;  // The node at the pointer, and the event that put it there.
 let flags = null;    // By number of name: 1 if it matches; null without search.
 let step = null;     // To the next match, made when needed.
@@ -103,7 +104,8 @@ function stateParts(i) {
 function parts(i) {
   if (data.diff) {
     const gone = goneShare(i);
-    const now = isMatch(i) ? palette.MATCH : palette.changed(nodeChange(i), dark.matches);
+    const change = isChance && isChance(i) ? 0 : nodeChange(i);
+    const now = isMatch(i) ? palette.MATCH : palette.changed(change, dark.matches);
     return [[1 - gone, now], [gone, palette.hatched(isMatch(i), dark.matches)]];
   }
   if (byState()) return stateParts(i);
@@ -122,7 +124,8 @@ function legend() {
   const isDark = dark.matches, present = new Set(data.kinds);
   if (data.diff) {
     const gone = state.now ? [] : [[palette.stripes(isDark), "gone"]];
-    tips.legend(data.changes.map((text, i) => [palette.changed(1 - i, isDark), text]).concat(gone));
+    const changes = baseSpread ? data.changes.map((text, i) => i === 1 ? text + ", or chance" : text) : data.changes;
+    tips.legend(changes.map((text, i) => [palette.changed(1 - i, isDark), text]).concat(gone));
     return;
   }
   const kinds = byState() ? data.threads || whole.ready ? [ON, RUNNABLE, OFF] : [ON, OFF] :
@@ -173,6 +176,7 @@ function become(next) {
   const shown = state.reverse ? viewOf("reversed") : forward;
   if (shown !== tree || next.now !== before.now) step = null;
   tree = shown;
+  isChance = spread && baseSpread ? spreads.chanceOf(spread, baseSpread, tree) : null;
   zoom = trees.find(tree, state.zoom);
   if (!size(zoom)) zoom = 0;
   state = { ...state, zoom: trees.pathOf(tree, zoom) };

@@ -5,10 +5,11 @@
 const spreads = (function () {
 "use strict";
 
-const ALONE = Math.log(0.025), LOPSIDED = 0.25;
+const ALONE = Math.log(0.025), LOPSIDED = 0.25, STEPS = 3e7;
 
 function parse(data) {
-  const its = { n: data.n, sum: data.sum * data.scale, unseen: data.unseen * data.scale, ticks: [], draws: [], strata: [] };
+  const its = { n: data.n, sum: data.sum * data.scale, unseen: data.unseen * data.scale, draws: [], strata: [] };
+  const nodes = [], stratumOf = [], weights = [], squares = [];
   for (let i = 0; i < data.strata.length; i += 3) {
     const [n, weight, squares] = data.strata.slice(i, i + 3);
     its.strata.push({ n: n, weight: weight * data.scale, squares: squares * data.scale * data.scale });
@@ -21,9 +22,14 @@ function parse(data) {
     for (let left = number(); left > 0; left--) {
       stratum += number();
       const weight = number() * data.scale;
-      its.ticks.push({ node: node, stratum: stratum, weight: weight, squares: weight * factor * data.scale });
+      nodes.push(node);
+      stratumOf.push(stratum);
+      weights.push(weight);
+      squares.push(weight * factor * data.scale);
     }
   }
+  its.ticks = { n: nodes.length, node: Int32Array.from(nodes), stratum: Int32Array.from(stratumOf),
+                weight: Float64Array.from(weights), squares: Float64Array.from(squares) };
   node = 0;
   for (let i = 0; i < data.draws.length; i += 4) {
     const [distance, rest, variance, alone] = data.draws.slice(i, i + 4);
@@ -37,11 +43,12 @@ function parse(data) {
 function rowOf(its, has) {
   const zeros = () => new Float64Array(its.strata.length);
   const row = { sum: 0, weight: zeros(), squares: zeros(), rest: 0, variance: 0, alone: 0 };
-  for (const tick of its.ticks) {
-    if (!has(tick.node)) continue;
-    row.sum += tick.weight;
-    row.weight[tick.stratum] += tick.weight;
-    row.squares[tick.stratum] += tick.squares;
+  const { n, node, stratum, weight, squares } = its.ticks;
+  for (let i = 0; i < n; i++) {
+    if (!has(node[i])) continue;
+    row.sum += weight[i];
+    row.weight[stratum[i]] += weight[i];
+    row.squares[stratum[i]] += squares[i];
   }
   for (const draw of its.draws) {
     if (!has(draw.node)) continue;
@@ -98,6 +105,22 @@ function ofNode(its, base, tree, i) {
   return { now: now, before: before, change: change(total, now, tree.otherTotal[i], before) };
 }
 
+// Returns a function that tells whether chance alone can make the change of a node of a tree. Many boxes of large
+// profiles take too long: those that are asked for first, callers before callees, count.
+function chanceOf(its, base, tree) {
+  const known = new Map(), cost = its.ticks.n + its.draws.length + base.ticks.n + base.draws.length;
+  let left = STEPS;
+  return i => {
+    if (!known.has(i)) {
+      left -= cost;
+      if (left < 0) return false;
+      const [low, high] = ofNode(its, base, tree, i).change;
+      known.set(i, low < 0 && high > 0);
+    }
+    return known.get(i);
+  };
+}
+
 // An interval as a text: half of it, or both ends if they are not alike; "" if it is exact.
 function text(low, high, value, valueText) {
   const half = (high - low) / 2, signed = v => (v < 0 ? "-" : "") + valueText(Math.abs(v));
@@ -106,5 +129,5 @@ function text(low, high, value, valueText) {
   return signed(low) + " .. " + signed(high);
 }
 
-return { parse: parse, ofNode: ofNode, text: text };
+return { parse: parse, ofNode: ofNode, chanceOf: chanceOf, text: text };
 })();

@@ -31,7 +31,7 @@ function changeRows(data, tree, i, valueText, intervals) {
   if (intervals && intervals.before) {
     const text = data.amounts ? valueText : v => percent(v, whole), [low, high] = intervals.change;
     rows.push([LEVEL, spreads.text(...intervals.before, before, text), spreads.text(low, high, change, text)]);
-    if (low < 0 && high > 0) rows.push(["~", "the samples do not tell it from no change"]);
+    if (low < 0 && high > 0) rows.push(["", "", "~: no more than chance"]);
   }
   if (gone) rows.push(["gone", data.amounts ? valueText(gone) : percent(gone, whole)]);
   return rows;
