@@ -58,6 +58,18 @@ local function judge(p, weight, truth, counts)
   end
 end
 
+-- Compares the intervals of the shares of the parts with their truth. Only one of two is independent.
+local function judge_share(p, truth, counts)
+  local its, slots, all, sum = spread.of(p, events.choose(p), "weight"), p.slots, {}, 0
+  for slot = 1, slots:count() do all[slot], sum = slot, sum + slots:weight(slot) end
+  local part, amount = p.stacks.payload[p.stacks:leaf(slots:lua(1))], slots:weight(1)
+  local low, high = its:share(its:row({ 1 }), amount, its:row(all), sum)
+  assert(0 <= low and low <= amount / sum and amount / sum <= high and high <= 1, "the share lies in its interval")
+  local share = truth[part] / (truth[1] + truth[2])
+  counts.n, counts.width = counts.n + 1, counts.width + (high - low) / 2 / (amount / sum)
+  if low <= share and share <= high then counts.held = counts.held + 1 end
+end
+
 -- -- Ticks -------------------------------------------------------------------
 
 -- Ticks at one time of a random phase each: what_runs(us) returns the part. truth: microseconds by part.
@@ -143,7 +155,7 @@ end
 local function rounded(v) return floor(v) + (random() < v % 1 and 1 or 0) end
 
 -- Two parts allocate blocks of up to so many bytes, as lj_allocdraw.c draws them.
-local function allocate(counts, second_counts, largest)
+local function allocate(counts, second_counts, shares, largest)
   local p, add = new_profile(G.SPF_UNIT_BYTES, "objects")
   local bytes, objects = { 0, 0 }, { 0, 0 }
   local left = exponential(PERIOD)
@@ -169,11 +181,12 @@ local function allocate(counts, second_counts, largest)
   end
   judge(p, "weight", bytes, counts)
   judge(p, "second", objects, second_counts)
+  if p.slots:count() > 0 then judge_share(p, bytes, shares) end
 end
 
-function kinds.small_blocks(counts, second) allocate(counts, second, 4096) end
+function kinds.small_blocks(counts, second, shares) allocate(counts, second, shares, 4096) end
 
-function kinds.large_blocks(counts, second) allocate(counts, second, 4 * PERIOD) end
+function kinds.large_blocks(counts, second, shares) allocate(counts, second, shares, 4 * PERIOD) end
 
 -- -- All of them ---------------------------------------------------------------
 
@@ -189,10 +202,11 @@ local names = {}
 for name in pairs(kinds) do names[#names + 1] = name end
 table.sort(names)
 for _, name in ipairs(names) do
-  local counts, second = tally(), tally()
-  for _ = 1, SESSIONS do kinds[name](counts, second) end
+  local counts, second, shares = tally(), tally(), tally()
+  for _ = 1, SESSIONS do kinds[name](counts, second, shares) end
   check(name, counts, second.n > 0 and MOST)
   if second.n > 0 then check(name .. ", objects", second, MOST) end
+  if shares.n > 0 then check(name .. ", share", shares) end
 end
 
 -- -- Ends of intervals ----------------------------------------------------------

@@ -22,11 +22,11 @@ local hotlines = {}
 local methods = {}
 local mt = { __index = methods }
 
--- Returns the files with costs, the hottest first, and the sum of all samples. path: as the user names the only file,
+-- Returns the files with costs, the hottest first, the sum of all samples, and their slots. path: as the user names the only file,
 -- or nil; found: its path.
 local function count(view, path, found)
   local chunks = path and source.chunks(view.profile, path)
-  local files, sum = linecosts.count(view, true, function(chunk)
+  local files, sum, slots = linecosts.count(view, true, function(chunk)
     return not path and chunk or path and chunks[chunk] and "@" .. found
   end)
   local list = {}
@@ -35,7 +35,7 @@ local function count(view, path, found)
     if a.self ~= b.self then return a.self > b.self end
     return a.chunk < b.chunk
   end)
-  return list, sum
+  return list, sum, slots
 end
 
 -- Returns the least self of a hot line: that of the line of rank limit, or a percent of all.
@@ -81,23 +81,23 @@ end
 function hotlines.new(view, path)
   local found, is_named, hint
   if path then found, is_named, hint = source.find(view.profile, path) end
-  local list, sum = count(view, path, found)
+  local list, sum, slots = count(view, path, found)
   if #list == 0 and view.shown > 0 then
     return nil, path and ("the profile has no samples in '%s'"):format(text.clean(path)) or
 		"the profile has no samples with Lua lines"
   end
   return setmetatable({ view = view, errors = errors.of(view), path = found, is_named = is_named, hint = hint,
-			list = list, sum = sum, least = least_hot(list, sum, view.options.limit) }, mt)
+			list = list, sum = sum, slots = slots, least = least_hot(list, sum, view.options.limit) }, mt)
 end
 
 -- Returns the errors of self in regions of a file by line, as texts, and their width, 0 if there are none.
 local function error_texts(self, file, regions)
   local texts, width = {}, 0
-  local function share(v) return ("%.1f"):format(100 * v / self.sum) end
+  local function share(v) return ("%.1f"):format(100 * v) end
   for _, region in ipairs(self.errors and regions or {}) do
     for number = region[1], region[2] do
       local row = file.rows[number]
-      texts[number] = row and self.errors:text(row, share) or ""
+      texts[number] = row and self.errors:share_text(row, self.slots, self.sum, share) or ""
       width = math.max(width, #texts[number])
     end
   end

@@ -331,6 +331,19 @@ function its_methods:interval(row, amount)
   return low, high
 end
 
+-- Returns the ends of the interval of the share that a row has of a whole, which has other rows, too. Of draws, the
+-- whole is as uncertain as the row: the share has the variance of a ratio (Cochran 1977, ch. 2.11), and is never above 1.
+function its_methods:share(row, amount, whole, sum)
+  if whole.variance == 0 then
+    local low, high = self:interval(row, amount)
+    return low / sum, high / sum
+  end
+  local p, others = amount / sum, math.max(whole.variance - row.variance, 0)
+  local variance = ((1 - p) ^ 2 * row.variance + p ^ 2 * others) / sum ^ 2
+  local n = p < 1 and variance > 0 and p * (1 - p) / variance or sum ^ 2 / whole.variance
+  return intervals.share(p * n, n)
+end
+
 -- Whether chance alone can make the difference of two rows.
 function its_methods:is_same(a, amount, b, other)
   local variance = tick_variance(self, a, b) + a.variance + b.variance

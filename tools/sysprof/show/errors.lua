@@ -64,6 +64,14 @@ function methods:text(row, value_text)
   return interval_text(low, row.self, high, value_text or function(v) return self.view:value_text(v) end)
 end
 
+-- Returns what stands beside a row's share of a whole. slots: of the whole. share_text(v): of an end.
+function methods:share_text(row, slots, sum, share_text)
+  if row.self == 0 then return "" end
+  self.whole = self.whole or self.spread:row(slots)
+  local low, high = self.spread:share(row_of(self, row), row.self, self.whole, sum)
+  return interval_text(low, row.self / sum, high, share_text)
+end
+
 -- Returns what stands beside the change of a row's self since a row of the base, and whether chance alone can make it.
 -- signed(v): text of a change. The ends are Newcombe's ("Interval estimation for the difference between independent
 -- proportions", 1998).

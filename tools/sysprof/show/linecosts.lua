@@ -20,13 +20,13 @@ local function add_total(row, v, stamp)
   if row.stamp ~= stamp then row.stamp, row.total = stamp, row.total + v end
 end
 
--- Returns { chunk=, self=, total=, rows= } by chunk name, and the sum of all samples. rows are { self=, total=,
--- compiled=, slots= } by line; slots are those of self, compiled is the part of total where it was compiled code.
--- Line 0 is not known. key_of(chunk) returns the name under which a chunk counts, or nil if it does not.
+-- Returns { chunk=, self=, total=, rows= } by chunk name, the sum of all samples, and all slots. rows are { self=,
+-- total=, compiled=, slots= } by line; slots are those of self, compiled is the part of total where it was compiled
+-- code. Line 0 is not known. key_of(chunk) returns the name under which a chunk counts, or nil if it does not.
 function linecosts.count(view, charged, key_of)
   local p = view.profile
   local all = p.stacks
-  local files, keys, sum, stamp = {}, numbermap.new(), 0, 0
+  local files, keys, sum, stamp, slots = {}, numbermap.new(), 0, 0, {}
   for fid, f in p.lfuncs:each() do keys[fid] = key_of(f.chunk) or nil end
   local function rows_of(frame)
     local key = all.kind[frame] == LFUNC and keys[all.payload[frame]]
@@ -46,6 +46,7 @@ function linecosts.count(view, charged, key_of)
   end
   view:each_joined(function(parts, n, v, slot)
     stamp, sum = stamp + 1, sum + v
+    slots[stamp] = slot
     local leaf_file, leaf
     for i = 1, n do
       local frame = parts[i]
@@ -67,7 +68,7 @@ function linecosts.count(view, charged, key_of)
       leaf.slots[#leaf.slots + 1] = slot
     end
   end)
-  return files, sum
+  return files, sum, slots
 end
 
 return linecosts
