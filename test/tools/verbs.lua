@@ -249,6 +249,8 @@ t.contains(changes, "\nevent     cpu\nsampled   2.000 ms before, 4.000 ms after:
 t.contains(changes, "     +3.000 +0.009 .. +3.992       0.000       3.000      0.0     75.0  f (x.lua:2)\n", "diff: a new function")
 t.contains(changes, "~    -1.000 -1.999 .. +1.608       1.000       0.000     50.0      0.0  g (x.lua:2)\n", "diff: a gone one")
 t.contains(changes, "\n~: the samples do not tell it from no change.\n", "diff: chance")
+t.contains(changes, "\n+-: of the samples; runs differ by themselves, too: 'luajit-sysprof compare' measures that.\n",
+	   "diff: chance of runs")
 prints("diff --weight=samples a.bin a.bin", "\nsampled   4 samples before, 4 samples after: the same\n")
 prints("annotate a.bin", "   75.0 13.2 .. 99.8    75.0         0       3    s = s + 1\n")
 prints("annotate x.lua a.bin", "   25.0  0.2 .. 86.8   100.0         0       5  f()\n")

@@ -20,7 +20,8 @@ local NAMED = 5		-- Functions that are named as gone, and as new.
 local SMALL = 0.005	-- Part of the larger profile that a gone or new function has at least.
 
 local SAME, ERROR_WIDTH = "~", 8
-local ABOUT_SAME = "\n~: the samples do not tell it from no change.\n"
+local ABOUT_SAME = "~: the samples do not tell it from no change.\n"
+local ABOUT_RUNS = "+-: of the samples; runs differ by themselves, too: 'luajit-sysprof compare' measures that.\n"
 
 local top_compare = {}
 
@@ -282,7 +283,10 @@ function top_compare.render(view, list, write)
 	 share(r.base_self, list.base_sum), share(r.self, list.sum), r.text)
   end
   rows.write_rest(view, shown, some, write)
-  if #table.concat(marks) > 0 then write(ABOUT_SAME) end
+  local has_same, has_runs = #table.concat(marks) > 0, width > 0 and not view.event.of
+  if has_same or has_runs then write("\n") end
+  if has_same then write(ABOUT_SAME) end
+  if has_runs then write(ABOUT_RUNS) end
 end
 
 return top_compare
