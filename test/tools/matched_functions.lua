@@ -9,7 +9,8 @@ local reader = require("sysprof.read.reader")
 local samefuncs = require("sysprof.model.samefuncs")
 local F, uleb = B.F, B.uleb
 
--- A stream of functions { chunk, first, last, name, body }: each has a sample at its second line, unless it is_unseen.
+-- A stream of functions { chunk, first, last, name, body }: each has a sample at its second line or at a given line, unless
+-- it is_unseen.
 -- The body is a letter.
 local function stream(list)
   local b = B.new():context(1, 0):event(0, "cpu-clock", G.SPF_UNIT_US, 1000000)
@@ -18,7 +19,7 @@ local function stream(list)
     if f[5] then b:add(G.SPF_BODY, uleb(fid) .. f[5]:rep(8)) end
   end
   for fid, f in ipairs(list) do
-    b:stack(fid, { F.lfunc(fid, f[2] > 0 and f[2] + 1 or 1) })
+    b:stack(fid, { F.lfunc(fid, f.line or f[2] > 0 and f[2] + 1 or 1) })
     if not f.is_unseen then b:sample(fid, 0, fid) end
   end
   return b:finish()
@@ -70,6 +71,15 @@ do
   t.contains(t.render(stream { both[1] }, "top", { brief = true, weight = "event", by = "lua" }, stream(both)),
 	     "\ngone      key (app.lua:11) 2.000 ms\n", "a gone function")
 end
+-- Lines of a main chunk move as the functions above them.
+check("main chunk below a comment, by line", { { APP, 0, 30, "", "m", line = 12 }, { APP, 1, 9, "f", "a" } },
+      { { APP, 0, 32, "", "m", line = 14 }, { APP, 3, 11, "f", "a" } }, { "f (app.lua:4) 2 2", "main chunk (app.lua:14) 1 1" },
+      "2 functions: 1 at other lines", { lines = true })
+check("main chunk between functions, by line",
+      { { APP, 0, 30, "", "m", line = 15 }, { APP, 1, 9, "f", "a" }, { APP, 21, 29, "g", "b" } },
+      { { APP, 0, 34, "", "m", line = 17 }, { APP, 3, 11, "f", "a" }, { APP, 25, 33, "g", "b" } },
+      { "f (app.lua:4) 2 2", "g (app.lua:26) 3 3", "main chunk (app.lua:17) 1 1" }, "3 functions: 2 at other lines",
+      { lines = true })
 check("renamed", { { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "g", "a" } }, { "g (app.lua:1), was f 1 1" },
       "1 functions: 1 under other names")
 check("another function", { { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "g", "b" } },
