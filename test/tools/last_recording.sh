@@ -61,6 +61,22 @@ reads other/x.bin
 rm "$top/other/x.bin"
 reads sysprof.bin
 
+# Profiles that the environment names: what to type.
+rm sysprof.bin
+LUAJIT_SYSPROF=on "$LUAJIT" app.lua
+named=$(echo sysprof.*.1.bin)
+"$tool" report >out 2>err && fail "only $named: status 0"
+grep -q "expected a FILE, such as $named, which LUAJIT_SYSPROF wrote" err || fail "only $named: says '$(cat err)'"
+"$tool" run app.lua 2>/dev/null || fail "run: status $?"
+touch -d '1 hour ago' "$named"
+reads sysprof.bin
+grep -q newer err && fail "an older $named: says '$(cat err)'"
+touch -d '1 hour' "$named"
+reads sysprof.bin
+grep -q "$named is newer, by LUAJIT_SYSPROF" err || fail "a newer $named: says '$(cat err)'"
+cp sysprof.bin sysprof.x.1.bin
+rm "$named"
+
 # Children, also those that outlive the script.
 "$tool" run --fork -o forked.bin forks.lua 2>/dev/null || fail "run --fork: status $?"
 "$tool" report >out 2>err || fail "--fork: status $?: $(cat err)"

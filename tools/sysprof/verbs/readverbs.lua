@@ -17,12 +17,14 @@ local report = require("sysprof.verbs.report")
 local runspecs = require("sysprof.cli.runspecs")
 local selfreport = require("sysprof.show.selfreport")
 local text = require("sysprof.base.text")
+local users = require("sysprof.base.users")
 local viewspecs = require("sysprof.cli.viewspecs")
 
 local PROGRAM = "luajit-sysprof"
 local LIMIT = 25	-- Rows of a table that fits a screen, with its head.
 local BY = "lua"	-- Rows of a table,
 local BY_OF_OLD = "lualine"	-- and of old blocks: a leak is at a line.
+local BY_ENVIRONMENT, OF_ENVIRONMENT = "sysprof.[1-9]*.bin", "^sysprof%.%d+%.[%d.]*%d%.bin$"	-- sysprof.PID.VM.bin
 local EMPTY_BYTES = 2^20	-- Bytes of a profile without samples.
 
 local DEFAULT = "Without FILE, it reads the last recording from this folder, or %s.\n"
@@ -64,18 +66,34 @@ local function add_last(this, rest)
   end
   local date = os.date(", %Y-%m-%d %H:%M:%S", st.mtime) or ""	-- Some times are in no year that it knows.
   this.say("the last recording from this folder", date, ": ", table.concat(rest, " "),
-	   "; pages and profiles by LUAJIT_SYSPROF do not count")
+	   "; pages and profiles at a path of LUAJIT_SYSPROF do not count")
+end
+
+-- Returns the newest profile here that LUAJIT_SYSPROF has named, if it was changed after a time; or nil.
+local function by_environment(after)
+  local newest
+  for _, path in ipairs(files.matching(BY_ENVIRONMENT)) do
+    local st = path:find(OF_ENVIRONMENT) and files.stat(path, true)
+    if st and st.kind == "file" and st.uid == users.own() and st.mtime > after and reader.is_profile(path) then
+      newest, after = path, st.mtime
+    end
+  end
+  return newest
 end
 
 -- Without a file, there is the last recording, or the default file. Returns nil, or what is missing.
 local function default_file(this, rest)
   if #rest > 0 then return nil end
   add_last(this, rest)
+  local st = files.stat(rest[1] or runspecs.OUTPUT)
+  local newer = by_environment(st and st.mtime or 0)
+  if newer and st then this.say(newer, " is newer, by LUAJIT_SYSPROF: name it to read it") end
   if #rest > 0 then return nil end
   rest[1] = runspecs.OUTPUT
-  local st = files.stat(runspecs.OUTPUT)
   if not st then
-    return ("expected a FILE; there is no %s here, which 'luajit-sysprof run' writes"):format(runspecs.OUTPUT)
+    return newer and ("expected a FILE, such as %s, which LUAJIT_SYSPROF wrote; there is no %s here"):format(newer,
+      runspecs.OUTPUT) or
+      ("expected a FILE; there is no %s here, which 'luajit-sysprof run' writes"):format(runspecs.OUTPUT)
   elseif st.kind ~= "file" then	-- A pipe of another user would never end.
     return ("expected a FILE; the %s here is no regular file"):format(runspecs.OUTPUT)
   end
