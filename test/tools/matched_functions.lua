@@ -74,12 +74,12 @@ end
 -- Lines of a main chunk move as the functions above them.
 check("main chunk below a comment, by line", { { APP, 0, 30, "", "m", line = 12 }, { APP, 1, 9, "f", "a" } },
       { { APP, 0, 32, "", "m", line = 14 }, { APP, 3, 11, "f", "a" } }, { "f (app.lua:4) 2 2", "main chunk (app.lua:14) 1 1" },
-      "2 functions: 1 at other lines", { lines = true })
+      "2 functions: 1 at other lines, lines by their distance from functions", { lines = true })
 check("main chunk between functions, by line",
       { { APP, 0, 30, "", "m", line = 15 }, { APP, 1, 9, "f", "a" }, { APP, 21, 29, "g", "b" } },
       { { APP, 0, 34, "", "m", line = 17 }, { APP, 3, 11, "f", "a" }, { APP, 25, 33, "g", "b" } },
-      { "f (app.lua:4) 2 2", "g (app.lua:26) 3 3", "main chunk (app.lua:17) 1 1" }, "3 functions: 2 at other lines",
-      { lines = true })
+      { "f (app.lua:4) 2 2", "g (app.lua:26) 3 3", "main chunk (app.lua:17) 1 1" },
+      "3 functions: 2 at other lines, lines by their distance from functions", { lines = true })
 check("renamed", { { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "g", "a" } }, { "g (app.lua:1), was f 1 1" },
       "1 functions: 1 under other names")
 check("another function", { { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "g", "b" } },
