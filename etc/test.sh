@@ -38,7 +38,6 @@ try() {
   built=$3
   of_base=$4
   shift 4
-  echo "== $base"
   log=$folder/build.log
   [ "$built" = 0 ] || {
     cat "$log"
@@ -62,6 +61,7 @@ second=$build-luajit
 flags=$(openresty_flags)
 options="-DBUILD_TESTING=ON -DSYSPROF_BUILD_PLAIN=ON -DSYSPROF_WERROR=ON"
 
+echo "== luajit2"
 built=0
 # shellcheck disable=SC2086
 build_tree "$first/build.log" "$source" "$first" $options -DLUAJIT_PACKAGE=luajit2 \
@@ -78,10 +78,11 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 try "$first" luajit2 $built OFF "$@"
+echo "== luajit with $flags"
 built=0
 wait $builder || built=$?
 trap - EXIT
-try "$second" "luajit with $flags" $built ON "$@"
+try "$second" luajit $built ON "$@"
 
 [ -z "$alone" ] || echo "passed only alone:$alone"
 echo "$passed passed, $failed failed, $skipped skipped"
