@@ -102,6 +102,27 @@ luajit_edit(lj_api.c [[g->allocd = ud;]]
 luajit_edit(lj_trace.c [["lj_trace.h"]]
   AFTER [[#include "profile/api/lj_vmhooks.h"]]
   "declares the calls below")
+luajit_edit(lj_dispatch.h [[BCIns bcff[GG_NUM_ASMFF];]]
+  AFTER [[  struct JitEvents *jitevents;]]
+  "events of the VM's compiler; at the end of the struct, so no offset changes")
+luajit_edit(lj_trace.c [[J->freetrace = 0;]]
+  AFTER [[  lj_jithook_flush(J);]]
+  "event trace-flush: LuaJIT frees all traces")
+luajit_edit(lj_trace.c [[blacklist_pc(pt, pc);]]
+  BEFORE [[	lj_jithook_blacklist(J, pt, pc);]]
+  "event trace-blacklist: LuaJIT gives up a loop or function")
+luajit_edit(lj_trace.c [[/* Self-link is blacklisted. */]]
+  AFTER [[      lj_jithook_blacklist(J, &gcref(J->cur.startpt)->pt, mref(J->cur.startpc, BCIns));]]
+  "event trace-blacklist: LuaJIT gives up the code behind a stitched call")
+luajit_edit(lj_trace.c [[lj_mcode_abort(J);]]
+  AFTER [[  lj_jithook_abort(J);]]
+  "event trace-abort: the error object is on the stack")
+luajit_edit(lj_trace.c [[lj_mcode_commit(J, J->cur.mcode);]]
+  AFTER [[  lj_jithook_save(J);]]
+  "event trace-stop: the trace is complete")
+luajit_edit(lj_trace.c [[cf = cframe_raw(L->cframe);]]
+  AFTER [[  lj_jithook_exit(J, pc);]]
+  "event trace-exit: the interpreter's state is complete")
 luajit_edit(lj_trace.c [[memset(J->penalty, 0, sizeof(J->penalty));]]
   BEFORE [[  lj_vmhooks_code_free(J2G(J), 1);]]
   "handlers of other threads must not read machine code from here")

@@ -108,6 +108,7 @@ void lj_vmhooks_close(global_State *g)
     lj_process_close(p);
     lj_allochook_close(g);
     lj_cowait_close(g);
+    lj_jitevents_close(g);
   }
   lj_registry_close(g);
   lj_process_unlock();

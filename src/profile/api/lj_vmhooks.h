@@ -3,8 +3,8 @@
 ** Context: VM thread, outside of the handler. Only close, setallocf and safepoint take a lock.
 **
 ** LuaJIT's edited files include only this header. The headers below declare the other
-** calls of the edits: jit.profile's clock (lj_clock.h), positions of compiled code
-** (lj_jitmap.h), pages that the allocator unmaps (lj_safeload.h), and how much it has mapped
+** calls of the edits: jit.profile's clock (lj_clock.h), events of the compiler
+** (lj_jitevents.h), positions of compiled code (lj_jitmap.h), pages that the allocator unmaps (lj_safeload.h), and how much it has mapped
 ** (lj_procmem.h).
 */
 
@@ -18,6 +18,7 @@
 #include "profile/base/lj_safeload.h"
 #include "profile/clock/lj_clock.h"
 #include "profile/coroutine/lj_cowait.h"
+#include "profile/jit/lj_jitevents.h"
 #include "profile/lua/lj_jitmap.h"
 
 /* lua_close is about to free the VM. Takes the lock. */

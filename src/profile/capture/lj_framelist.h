@@ -138,6 +138,33 @@ static LJ_AINLINE void lj_framelist_dropleaf(FrameList *fr, uint32_t n)
   memmove(fr->list, fr->list + i, fr->len * sizeof(fr->list[0]));
 }
 
+/* Leave out what the VM does for the innermost function of completed lists: all frames leafward of it, with as
+** many boundaries on both sides. It keeps lists that do not fit together.
+*/
+static inline void lj_framelist_dropwork(FrameList *lua, FrameList *host)
+{
+  uint32_t i = 0, k = 0, bounds = 0;
+  for (; i < lua->len && !frame_isfunc(lua->list[i]); i++) {
+    int kind = frame_kind(lua->list[i]);
+    if (kind == SPF_FRAME_CBOUND) bounds++;
+    else if (kind != SPF_FRAME_WORK) return;
+  }
+  for (; k < host->len; k++) {
+    int kind = frame_kind(host->list[k]);
+    if (kind == SPF_FRAME_VM && bounds-- == 0) break;
+    if (kind != SPF_FRAME_VM && kind != SPF_FRAME_HOST) return;
+  }
+  if (i == lua->len || k == host->len) return;
+  if (i > 0 && frame_kind(lua->list[0]) == SPF_FRAME_WORK &&
+      frame_payload_lo(lua->list[0]) == SPF_WORK_EXIT) {
+    lua->list[--i] = lua->list[0]; /* It tells which exit. */
+  }
+  lua->len -= i;
+  memmove(lua->list, lua->list + i, lua->len * sizeof(lua->list[0]));
+  host->len -= k;
+  memmove(host->list, host->list + k, host->len * sizeof(host->list[0]));
+}
+
 /* Keep only the innermost frame of a completed host side, and whether frames are missing rootward. Code of
 ** the VM is its VM frame.
 */

@@ -109,7 +109,10 @@ typedef struct SampleHead {
   uint64_t cpu_ns;  /* CPU time of the thread then; 0: not read. */
   uint64_t total;   /* Total of the source, see SourceOps.total; 0: not read. */
   uint64_t weight;  /* If the spec has weights. */
-  uint32_t inner;  /* Innermost host frames that it leaves out: of the source's own work. */
+  uint32_t inner; /* Innermost host frames that it leaves out: of the source's own work. */
+  int
+    of_lua; /* It leaves out the VM's work for the innermost function of Lua, on both sides. */
+  int state;       /* SPF_VMST_*; 0: as the VM tells. */
   uint32_t labels; /* Id of an SPF_LABELS; 0: none. */
   int ndef;        /* Definitions that it refers to. */
   const SampleDef *def;

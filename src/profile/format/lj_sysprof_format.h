@@ -332,8 +332,8 @@
 #define SPF_UNIT_BYTES   2 /* Bytes of memory. */
 #define SPF_UNIT_NS      3 /* Nanoseconds of real time. */
 
-/* Fields of samples. Readers pass over those that they do not know. No writer writes the
-** last three yet.
+/* Fields of samples. Readers pass over those that they do not know. No writer writes
+** FUNC and LINE yet.
 */
 #define SPF_FIELD_COUNT  0 /* A second weight: occurrences. */
 #define SPF_FIELD_THING  1 /* Number of a thing that began here and may end; 0: none. */

@@ -238,10 +238,10 @@ static SAMPLE_RARE void ask_objects(Sampler *s, int runs_vm)
   if (s->opt->flush == LUAM_SYSPROF_FLUSH_VM) ask_safepoint(s, runs_vm);
 }
 
-/* Walk both stacks, and leave out the innermost host frames. Returns 1 if the sampler still
+/* Walk both stacks, and leave out innermost frames as the head says. Returns 1 if the sampler still
 ** reads the VM and has claimed its tables: then the caller calls vm_leave.
 */
-static int walk_both(Sampler *s, const WalkRegs *regs, uint32_t inner)
+static int walk_both(Sampler *s, const WalkRegs *regs, const SampleHead *head)
 {
   VmGate *gate = s->gate;
   int reads, runs;
@@ -267,7 +267,8 @@ static int walk_both(Sampler *s, const WalkRegs *regs, uint32_t inner)
   if (s->opt->mode != LUAM_SYSPROF_DEFAULT && s->opt->cb.backtracer) backtrace(s, regs);
   lj_framelist_finish(&s->host_frames);
   lj_framelist_finish(&s->lua_frames);
-  if (LJ_UNLIKELY(inner != 0)) lj_framelist_dropleaf(&s->host_frames, inner);
+  if (LJ_UNLIKELY(head->inner != 0)) lj_framelist_dropleaf(&s->host_frames, head->inner);
+  if (LJ_UNLIKELY(head->of_lua)) lj_framelist_dropwork(&s->lua_frames, &s->host_frames);
   if (s->opt->mode == LUAM_SYSPROF_LEAF) {
     lj_framelist_keephost(&s->host_frames);
     lj_framelist_keeplua(&s->lua_frames);
@@ -435,8 +436,8 @@ void lj_sample_append(Sampler *s, SampleEvent *ev, const SampleHead *head,
 /* Take a sample, and end its reading of the VM. */
 static void take(Sampler *s, SampleEvent *ev, const SampleHead *head, const WalkRegs *regs)
 {
-  int reads = LJ_LIKELY(!head->stack) ? walk_both(s, regs, head->inner)
-				      : take_given(s, head);
+  int reads = LJ_LIKELY(!head->stack) ? walk_both(s, regs, head) : take_given(s, head);
+  if (LJ_UNLIKELY(head->state != 0)) s->state = head->state;
   if (LJ_UNLIKELY(s->peek.uncopied))
     relaxed_set(&s->counters[SPF_COUNTER_UNCOPIED], s->peek.uncopied);
   put(s, ev, head, NULL, reads);

@@ -22,6 +22,11 @@ static const char sum_name[] = SUM_NAME;
 #define SUM_MODS_MAX 64 /* Bytes of its modifiers. */
 #define SUM_PART_MAX (SUM_MODS_MAX + 16)
 
+/* All events of the compiler but exits, which may be very many. */
+#define JIT_NAME "jit"
+static const char *const jit_parts[] = { "trace-abort", "trace-blacklist", "trace-flush",
+					 "trace-stop" };
+
 /* Names that a wrong one may mean. */
 static const struct {
   const char *name;
@@ -32,6 +37,9 @@ static const struct {
   { "offcpu", "off wait waits block blocked sleep" },
   { "alloc", "mem memory heap malloc" },
   { "coroutine-wait", "coroutines yield yields" },
+  { JIT_NAME, "compiler trace traces" },
+  { "trace-abort", "abort aborts nyi" },
+  { "trace-exit", "exit exits" },
   { "task-clock", "" },
   { "wall-signal", "" },
 };
@@ -57,7 +65,8 @@ static void say_unknown(const char *name, size_t len, char *errmsg)
 {
   const char *nearest = name_meant(name, len);
   size_t at = (size_t)snprintf(
-    errmsg, EVENT_ERRMSG_MAX, "'%.*s' is not a clock or event%s%s%s; choose " SUM_NAME ", ",
+    errmsg, EVENT_ERRMSG_MAX,
+    "'%.*s' is not a clock or event%s%s%s; choose " SUM_NAME ", " JIT_NAME ", ",
     (int)(len < NAME_SHOWN ? len : NAME_SHOWN), name, nearest ? " (did you mean '" : "",
     nearest ? nearest : "", nearest ? "'?)" : "");
   int i;
@@ -144,6 +153,22 @@ static int list_addsum(SpecList *to, const char *mods, size_t len)
 	 list_add(to, offcpu, strlen(offcpu), sum_name);
 }
 
+/* Append the events of the compiler. mods: modifiers behind the name. */
+static int list_addjit(SpecList *to, const char *mods, size_t len)
+{
+  size_t i;
+  int ok = 1;
+  if (len > 0) {
+    snprintf(to->errmsg, EVENT_ERRMSG_MAX,
+	     "'" JIT_NAME "' is followed by '%.*s'; expected nothing",
+	     (int)(len < NAME_SHOWN ? len : NAME_SHOWN), mods);
+    return 0;
+  }
+  for (i = 0; ok && i < sizeof(jit_parts) / sizeof(jit_parts[0]); i++)
+    ok = list_add(to, jit_parts[i], strlen(jit_parts[i]), NULL);
+  return ok;
+}
+
 int lj_sources_parse(const char *list, const EventDefaults *by, EventSpec *specs,
 		     char *errmsg)
 {
@@ -153,6 +178,8 @@ int lj_sources_parse(const char *list, const EventDefaults *by, EventSpec *specs
     size_t len = strcspn(s, ","), nlen = strcspn(s, ":/,");
     if (nlen == sizeof(sum_name) - 1 && memcmp(s, sum_name, nlen) == 0) {
       if (!list_addsum(&to, s + nlen, len - nlen)) return 0;
+    } else if (nlen == sizeof(JIT_NAME) - 1 && memcmp(s, JIT_NAME, nlen) == 0) {
+      if (!list_addjit(&to, s + nlen, len - nlen)) return 0;
     } else if (!list_add(&to, s, len, NULL)) {
       return 0;
     }

@@ -6,6 +6,7 @@
 **   item  := name [':' modifier+] ['/' key '=' N '/']
 **
 ** `wall` stands for `cpu` and `offcpu`. A threshold behind it belongs to `offcpu`, all else to `cpu`.
+** `jit` stands for the events of the compiler but `trace-exit`.
 */
 
 #ifndef _LJ_SOURCES_H

@@ -9,6 +9,7 @@
 #include "profile/alloc/lj_allocsource.h"
 #include "profile/clock/lj_clocksource.h"
 #include "profile/coroutine/lj_cosource.h"
+#include "profile/jit/lj_jitsource.h"
 #include "profile/session/lj_sourcetable.h"
 #include "profile/wait/lj_waitsource.h"
 
@@ -16,6 +17,7 @@ LJ_DATADEF const SourceOps *const lj_sourcetable[] = {
   &lj_allocsource_ops,
   &lj_waitsource_ops,
   &lj_cosource_ops,
+  JITSOURCES,
   &lj_clocksource_ops, /* Last: its names end with "and others". */
   NULL,
 };
