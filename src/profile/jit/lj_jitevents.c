@@ -68,8 +68,8 @@ static int has_room(JitEvents *je, JitKind kind, uint64_t now_ns)
   return 0;
 }
 
-/* Take a sample. regs: of the caller. With too many of them, or a stack that the head names, it
-** has none.
+/* Take a sample. reason: of an event that has one. regs: of the caller; NULL: the head names a
+** stack.
 */
 static void take(JitEvents *je, JitKind kind, uint32_t reason, SampleHead *head,
 		 const WalkRegs *regs)
@@ -82,9 +82,11 @@ static void take(JitEvents *je, JitKind kind, uint32_t reason, SampleHead *head,
   eventdoor_work(je->door);
   head->time_ns = mono_ns();
   if (head->weight == 0) head->weight = 1;
-  head->def = &def;
-  head->ndef = 1;
-  head->field[JITFIELD_REASON] = def.id;
+  if (kind != JIT_EXIT) {
+    head->def = &def;
+    head->ndef = 1;
+    head->field[JITFIELD_REASON] = def.id;
+  }
   head->of_lua = 1;
   __atomic_add_fetch(&ev->counters[SPF_EVENT_TOTAL], head->weight, __ATOMIC_RELAXED);
   if (!has_room(je, kind, head->time_ns)) {
@@ -206,7 +208,7 @@ LJ_NOINLINE void lj_jitevents_exits(jit_State *J, const BCIns *pc)
   head.field[JITFIELD_TRACE] = J->parent;
   head.field[JITFIELD_PARENT] = 0;
   head.state = SPF_VMST_EXIT;
-  take(je, JIT_EXIT, lj_jitreason_text(&je->reasons, "side exit"), &head, &regs);
+  take(je, JIT_EXIT, 0, &head, &regs);
   draw(je);
 }
 

@@ -32,12 +32,12 @@ typedef enum JitKind {
 /* Id of the first reason. Smaller ones are other sources'. */
 #define JIT_TEXT_FIRST 64
 
-/* Fields of a sample. */
+/* Fields of a sample. An exit has no reason; only a flush and a new trace have machine code. */
 enum {
-  JITFIELD_REASON,
   JITFIELD_TRACE,
   JITFIELD_PARENT,
   JITFIELD_EXIT,
+  JITFIELD_REASON,
   JITFIELD_MCODE,
   JITFIELD__MAX
 };

@@ -15,9 +15,21 @@
 #include "profile/jit/lj_jitsource.h"
 
 static const EventField fields[JITFIELD__MAX] = {
-  { SPF_FIELD_TEXT, "reason" }, { SPF_FIELD_TRACE, "trace" }, { SPF_FIELD_TRACE, "parent" },
-  { SPF_FIELD_NUMBER, "exit" }, { SPF_FIELD_COUNT, "mcode" },
+  { SPF_FIELD_TRACE, "trace" }, { SPF_FIELD_TRACE, "parent" }, { SPF_FIELD_NUMBER, "exit" },
+  { SPF_FIELD_TEXT, "reason" }, { SPF_FIELD_COUNT, "mcode" },
 };
+
+/* The text of a new trace is how it ends. */
+static const EventField stop_fields[JITFIELD__MAX] = {
+  { SPF_FIELD_TRACE, "trace" }, { SPF_FIELD_TRACE, "parent" }, { SPF_FIELD_NUMBER, "exit" },
+  { SPF_FIELD_TEXT, "link" },   { SPF_FIELD_COUNT, "mcode" },
+};
+
+static const int nfields[JIT__MAX] = { [JIT_ABORT] = JITFIELD_MCODE,
+				       [JIT_BLACKLIST] = JITFIELD_MCODE,
+				       [JIT_FLUSH] = JITFIELD__MAX,
+				       [JIT_STOP] = JITFIELD__MAX,
+				       [JIT_EXIT] = JITFIELD_REASON };
 
 /* Part of an event that belongs to this source. Only the event of the VM's session has a state. */
 typedef struct JitSource {
@@ -43,7 +55,6 @@ static EventParsed jit_parse(const char *item, size_t len, const EventDefaults *
   size_t nlen = strlen(name);
   int given = (int)(len - nlen < GIVEN_MAX ? len - nlen : GIVEN_MAX);
   JitKind kind = kind_of(spec);
-  int has_mcode = kind == JIT_STOP || kind == JIT_FLUSH;
   if (!lj_eventparse_isname(item, len, name)) return EVENT_UNKNOWN;
   spec->period = 1;
   if (kind == JIT_EXIT) spec->period = by->period ? by->period : JIT_PERIOD;
@@ -64,8 +75,8 @@ static EventParsed jit_parse(const char *item, size_t len, const EventDefaults *
   spec->measures = EVENT_OCCURRENCES;
   spec->unit = SPF_UNIT_COUNT;
   spec->has_weights = 1;
-  spec->nfield = has_mcode ? JITFIELD__MAX : JITFIELD_MCODE;
-  spec->field = fields;
+  spec->nfield = nfields[kind];
+  spec->field = kind == JIT_STOP ? stop_fields : fields;
   return EVENT_PARSED;
 }
 

@@ -146,7 +146,8 @@ end
 
 -- The same for a word in the plural, such as waits.
 function text.counted(n, words)
-  return ("%.0f %s"):format(n, n == 1 and words:sub(-1) == "s" and words:sub(1, -2) or words)
+  if n == 1 then words = words:gsub("shes$", "shs"):gsub("s$", "") end
+  return ("%.0f %s"):format(n, words)
 end
 
 -- Returns up to n items of a list from the first on, with commas.

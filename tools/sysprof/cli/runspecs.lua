@@ -62,8 +62,9 @@ local FIRST = {
     "offcpu: waits, and for what, without waking threads;",
     "coroutine-wait: waits of coroutines, and where;",
     "alloc: allocations of memory, and who makes them;",
-    "events, such as page-faults or cycles. Separate",
-    "several by commas, or repeat the option" } },
+    "jit: what the compiler gives up, and why; trace-exit:",
+    "exits of traces; events, such as page-faults or cycles.",
+    "Separate several by commas, or repeat the option" } },
   { name = "clock", key = "clock", arg = "LIST", joined = true, help = {
     "the same as --event; beside it, --event names the one",
     "that is shown" } },

@@ -45,6 +45,7 @@ local ROWS = {
   { "vmstate", "states of the VM" },
   { "thread", "threads" },
   { "type", "types of allocations" },
+  { "reason", "reasons of the compiler" },
   { "age", "ages of what is live, in cycles of the collector" },
   { "syscall", "system calls that threads wait in" },
 }

@@ -9,11 +9,13 @@ local runspecs = require("sysprof.cli.runspecs")
 local wanted = {}
 
 -- Events that others bring along.
-local BRINGS = { alloc = { "live" }, wall = { "cpu", "offcpu" } }
+local BRINGS = { alloc = { "live" }, wall = { "cpu", "offcpu" },
+		 jit = { "trace-abort", "trace-blacklist", "trace-flush", "trace-stop" } }
 
 -- Clocks, which have a rate; and events without rate and period. All others have a period.
 local RATED = { cpu = true, ctimer = true, ["task-clock"] = true, itimer = true, wall = true, ["wall-signal"] = true }
-local EXACT = { offcpu = true, ["coroutine-wait"] = true, live = true }
+local EXACT = { offcpu = true, ["coroutine-wait"] = true, live = true, jit = true,
+		["trace-abort"] = true, ["trace-blacklist"] = true, ["trace-flush"] = true, ["trace-stop"] = true }
 
 -- Events that have a weight.
 local HAVE = {

@@ -4,9 +4,11 @@
 -- Self counts the samples in the line itself. Total counts the samples with the line
 -- anywhere on the stack, once each. Chunk names tell which functions are of the file.
 -- Beside them stand the totals of other events and of second weights, such as bytes and objects,
--- unless the user has chosen an event or a weight.
+-- unless the user has chosen an event or a weight. What the compiler did at a line stands below it; its aborts have a
+-- column.
 ----------------------------------------------------------------------------
 
+local compilernotes = require("sysprof.show.compilernotes")
 local errors = require("sysprof.show.errors")
 local events = require("sysprof.model.events")
 local linecosts = require("sysprof.show.linecosts")
@@ -16,6 +18,7 @@ local source = require("sysprof.show.source")
 local text = require("sysprof.base.text")
 
 local ERROR_WIDTH = 8
+local KEY = "file"
 
 local annotate = {}
 
@@ -23,8 +26,8 @@ local annotate = {}
 
 -- Returns { self=, total= } by line, the same for the whole file, and the sum of all samples.
 local function count(view, chunks)
-  local files, sum = linecosts.count(view, false, function(chunk) return chunks[chunk] and "file" end)
-  local file = files.file or { self = 0, total = 0, rows = {} }
+  local files, sum = linecosts.count(view, view.event.compiler ~= nil, function(chunk) return chunks[chunk] and KEY end)
+  local file = files[KEY] or { self = 0, total = 0, rows = {} }
   return file.rows, file, sum
 end
 
@@ -37,7 +40,7 @@ local function other_views(view)
   end
   for _, event in ipairs(events.list(view.profile)) do
     local is_other = event.name ~= view.event.name
-    if not (is_other and view.kinds) then	-- Blocking waits are those of one event.
+    if not event.compiler and not (is_other and view.kinds) then	-- Blocking waits are those of one event.
       if is_other and event.samples > 0 then add(event) end
       if event.second and event.second_weight > 0 then add(event, event.second) end
     end
@@ -53,6 +56,15 @@ local function count_others(view, chunks)
     if file.total > 0 then list[#list + 1] = { view = v, rows = rows, file = file } end
   end
   return list
+end
+
+-- Returns the aborts of the compiler, as another column; nil without any, or if they are the first one.
+local function column_of_aborts(view, notes)
+  local by_line, sum = notes:aborts(KEY)
+  if sum == 0 or view.event.compiler then return nil end
+  local rows = {}
+  for line, n in pairs(by_line) do rows[line] = { total = n } end
+  return { view = view:with { event = "trace-abort", weight = "event" }, rows = rows, file = { total = sum } }
 end
 
 -- Returns the errors of self by line, as texts, and their width, 0 if there are none.
@@ -84,13 +96,15 @@ function annotate.new(view, path)
   local chunks, counted = source.chunks(view.profile, path)
   local rows, file, sum = count(view, chunks)
   local others = count_others(view, chunks)
-  if file.total == 0 and #others == 0 then
+  local notes = compilernotes.new(view, function(chunk) return chunks[chunk] and KEY end)
+  others[#others + 1] = column_of_aborts(view, notes)
+  if file.total == 0 and #others == 0 and not next(notes:lines(KEY)) then
     local nothing = selfreport.nothing(view.profile) or view.shown == 0 and view.filter and view:nothing_text()
     return nil, nothing or ("the profile has no samples in '%s'"):format(text.clean(path))
   end
   local texts, width = error_texts(view, rows)
   return setmetatable({ view = view, errors = texts, error_width = width, path = found, lines = lines, rows = rows,
-			file = file, sum = sum, others = others, counted = counted }, mt)
+			file = file, sum = sum, others = others, notes = notes, counted = counted }, mt)
 end
 
 -- One row of the table. number: of the line in the file; name: as it is shown.
@@ -107,7 +121,9 @@ local function write_row(self, write, number, name, line)
     local its = other.rows[number]
     columns[#columns + 1] = ("%12s"):format(value(other.view, its and its.total or 0))
   end
-  write(text.without_end(("%s %7s  %s"):format(table.concat(columns, " "), name, line)) .. "\n")
+  local first = ("%s %7s  "):format(table.concat(columns, " "), name)
+  write(text.without_end(first .. line) .. "\n")
+  for _, note in ipairs(self.notes:texts(KEY, number)) do write(("%s^ %s\n"):format((" "):rep(#first), note)) end
 end
 
 local function write_head(self, write)
@@ -128,7 +144,7 @@ local function write_head(self, write)
   local columns = { first_columns(self, view:column("self"), "+-", "self%", view:column("total"), "total%") }
   for _, other in ipairs(self.others) do
     local v = other.view
-    head("total " .. v.what, v:amount_text(other.file.total))
+    head((v.event.compiler and "" or "total ") .. v.what, v:amount_text(other.file.total))
     columns[#columns + 1] = ("%12s"):format(v:column(v.what))
   end
   write(("\n%s %7s  %s\n"):format(table.concat(columns, " "), "line", "text"))
@@ -146,13 +162,14 @@ local function missing_lines(self)
   end
   add(self.rows)
   for _, other in ipairs(self.others) do add(other.rows) end
+  add(self.notes:lines(KEY))
   sort(list)
   return list
 end
 
 -- Has a line samples?
 local function has_row(self, number)
-  local has = self.rows[number] ~= nil
+  local has = (self.rows[number] or self.notes:lines(KEY)[number]) ~= nil
   for _, other in ipairs(self.others) do has = has or other.rows[number] ~= nil end
   return has
 end

@@ -3,8 +3,10 @@
 --
 -- Total counts the samples with the line anywhere on the stack, once each; self those where it is the innermost
 -- Lua line; +- is its error (sysprof.show.errors). compiled% is the compiled part of total.
+-- What the compiler did at a line stands below it; its aborts have a column.
 ----------------------------------------------------------------------------
 
+local compilernotes = require("sysprof.show.compilernotes")
 local errors = require("sysprof.show.errors")
 local headline = require("sysprof.show.headline")
 local linecosts = require("sysprof.show.linecosts")
@@ -22,20 +24,19 @@ local hotlines = {}
 local methods = {}
 local mt = { __index = methods }
 
--- Returns the files with costs, the hottest first, the sum of all samples, and their slots. path: as the user names the only file,
--- or nil; found: its path.
+-- Returns the files with costs, the hottest first, the sum of all samples, their slots, and notes. path: as the user names
+-- the only file, or nil; found: its path.
 local function count(view, path, found)
   local chunks = path and source.chunks(view.profile, path)
-  local files, sum, slots = linecosts.count(view, true, function(chunk)
-    return not path and chunk or path and chunks[chunk] and "@" .. found
-  end)
+  local function key_of(chunk) return not path and chunk or path and chunks[chunk] and "@" .. found end
+  local files, sum, slots = linecosts.count(view, true, key_of)
   local list = {}
   for _, file in pairs(files) do list[#list + 1] = file end
   sort(list, function(a, b)
     if a.self ~= b.self then return a.self > b.self end
     return a.chunk < b.chunk
   end)
-  return list, sum, slots
+  return list, sum, slots, compilernotes.new(view, key_of)
 end
 
 -- Returns the least self of a hot line: that of the line of rank limit, or a percent of all.
@@ -81,13 +82,14 @@ end
 function hotlines.new(view, path)
   local found, is_named, hint
   if path then found, is_named, hint = source.find(view.profile, path) end
-  local list, sum, slots = count(view, path, found)
+  local list, sum, slots, notes = count(view, path, found)
   if #list == 0 and view.shown > 0 then
     return nil, path and ("the profile has no samples in '%s'"):format(text.clean(path)) or
 		"the profile has no samples with Lua lines"
   end
   return setmetatable({ view = view, errors = errors.of(view), path = found, is_named = is_named, hint = hint,
-			list = list, sum = sum, slots = slots, least = least_hot(list, sum, view.options.limit) }, mt)
+			list = list, sum = sum, slots = slots, notes = notes,
+			least = least_hot(list, sum, view.options.limit) }, mt)
 end
 
 -- Returns the errors of self in regions of a file by line, as texts, and their width, 0 if there are none.
@@ -105,16 +107,19 @@ local function error_texts(self, file, regions)
 end
 
 -- width: of the errors.
-local function columns(width, self_text, err, ...)
+local function columns(width, aborts, self_text, err, total, compiled, number)
   local error_text = width > 0 and (" %" .. width .. "s"):format(err) or ""
-  return ("%7s%s %7s %9s %7s  "):format(self_text, error_text, ...)
+  local aborts_text = aborts and (" %7s"):format(aborts) or ""
+  return ("%7s%s %7s %9s%s %7s  "):format(self_text, error_text, total, compiled, aborts_text, number)
 end
 
-local function write_line(self, write, row, number, line, err, width)
+local function write_line(self, write, row, number, line, err, width, aborts, notes)
   local function share(v) return v > 0 and ("%.1f"):format(100 * v / self.sum) or "" end
   local compiled = row and row.total > 0 and ("%.0f"):format(100 * row.compiled / row.total) or ""
-  write(text.without_end(columns(width, row and share(row.self) or "", err or "", row and share(row.total) or "",
-				 compiled, number) .. line) .. "\n")
+  local first = columns(width, aborts, row and share(row.self) or "", err or "", row and share(row.total) or "",
+			compiled, number)
+  write(text.without_end(first .. line) .. "\n")
+  for _, note in ipairs(notes) do write(("%s^ %s\n"):format((" "):rep(#first), note)) end
 end
 
 local function write_file(self, write, file)
@@ -128,13 +133,18 @@ local function write_file(self, write, file)
   if not lines then warning = "no source: " .. why .. (self.hint and "; " .. self.hint or "") end
   if warning then write(("[%s]\n"):format(text.clean(warning))) end
   local texts, width = error_texts(self, file, shown)
-  write(columns(width, "self%", "+-", "total%", "compiled%", "line") .. "text\n")
+  local aborts, sum = self.notes:aborts(file.chunk)
+  local has_aborts = sum > 0 and not self.view.event.compiler
+  write(columns(width, has_aborts and "aborts", "self%", "+-", "total%", "compiled%", "line") .. "text\n")
   for i, region in ipairs(shown) do
     if i > 1 then write("    ...\n") end
     for number = region[1], region[2] do
       local row, line = file.rows[number], lines and lines[number]
       local shown_line = line or lines and source.MISSING or ""
-      if line or row then write_line(self, write, row, number, shown_line, texts[number], width) end
+      if line or row then
+	write_line(self, write, row, number, shown_line, texts[number], width,
+		   has_aborts and (aborts[number] and ("%.0f"):format(aborts[number]) or ""), self.notes:texts(file.chunk, number))
+      end
     end
   end
 end

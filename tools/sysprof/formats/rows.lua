@@ -79,14 +79,29 @@ local function row_of(list, entry)
   return row
 end
 
+-- Returns a function that gives the entry of a row with the reason of its samples.
+local function reasons_of(view)
+  local known = {}
+  return function(entry, reason)
+    local its = known[entry] or {}
+    known[entry] = its
+    its[reason] = its[reason] or { text = entry.text .. " " .. view.symbols:name(reason).text, kind = entry.kind }
+    return its[reason]
+  end
+end
+
 local function count_frames(view, by)
   local list, sum, stamp, entry_of = {}, 0, 0, grouping[by](view)
+  local with_reason = reasons_of(view)
   view:each_joined(function(parts, n, v, slot)
     stamp, sum = stamp + 1, sum + v
+    local reason = n > 1 and parts[n] == view:reason(slot) and parts[n]
+    if reason then n = n - 1 end
     local leaf, is_row
     for i = 1, n do
       local part = parts[i]
       local entry = (by ~= "module" or part ~= join.COROUTINE or n == 1) and entry_of(part)
+      if entry and reason and i == n and by ~= "module" then entry = with_reason(entry, reason) end
       if entry then
 	local row = row_of(list, entry)
 	if row.stamp ~= stamp then
@@ -121,6 +136,7 @@ local slot_text = {
   thread = function(slot) return threads.text(slot.thread) end,
   age = function(slot) return text.clean(labels.value(slot.labels, labels.AGE) or "[no age]") end,
   type = function(slot) return text.clean(labels.value(slot.labels, "type") or "[no type]") end,
+  reason = function(_, view, slot) return view:reason(slot) or "[no reason]" end,
   syscall = function(_, view, slot) return top_waits.wait_of(view, slot).text end,
 }
 

@@ -140,6 +140,15 @@ end
 -- exceed real time.
 local OF_THINGS = { ["coroutine-wait"] = true }
 
+-- Events of the compiler: what their samples count, and what happened at their lines.
+local OF_COMPILER = {
+  ["trace-abort"] = { count = "aborts", verb = "aborted" },
+  ["trace-blacklist"] = { count = "blacklists", verb = "blacklisted" },
+  ["trace-flush"] = { count = "flushes", verb = "flushed all traces" },
+  ["trace-stop"] = { count = "traces", verb = "compiled" },
+  ["trace-exit"] = { count = "exits", verb = "left a trace" },
+}
+
 -- Returns the requested name of an event, without a period; nil if it is unknown. A second
 -- request of the same name has a number.
 local function asked_name(e)
@@ -207,6 +216,7 @@ local function new_event(key, name, unit)
 	   second = nil, second_weight = 0,	-- What the second weights count; their sum.
 	   is_of_things = OF_THINGS[name] and units.of(unit).ns == 1,	-- Times of things, not of threads.
 	   has_waits = units.of(unit).by_others and not OF_THINGS[name],	-- Of threads.
+	   compiler = OF_COMPILER[name],	-- Its words, or nil.
 	   thing = nil, things = nil,	-- What its samples begin; see things_of().
 	   of = nil,	-- Name of the event that began what is left, nil of others;
 	   variance = 0,	-- of the sum of its weights;

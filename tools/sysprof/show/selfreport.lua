@@ -150,6 +150,10 @@ end
 -- Sampled amount of an event, and its total: the end of a thread has no sample.
 local function sums_text(e, whole)
   local unit = units.of(e.unit)
+  if e.compiler and #e.periods == 1 and e.periods[1] == 1 then
+    local s = text.counted(math.max(e.weight, whole and e.total or 0), e.compiler.count)
+    return s .. (e.second and (", %.0f bytes of machine code"):format(e.second_weight) or "")
+  end
   local s = text.plural(e.samples, "sample") .. ", " .. unit.total(e.weight)
   if e.total and e.total > 0 and whole then
     s = s .. (" of %s (%.1f%%)"):format(unit.total(e.total), 100 * e.weight / e.total)
@@ -172,7 +176,7 @@ end
 
 -- How often it was sampled.
 function selfreport.rate_text(profile, e)
-  if e.of or e.parts then return nil end
+  if e.of or e.parts or e.compiler and e.periods[1] == 1 then return nil end
   local parts, period, unit = {}, e.periods[1], units.of(e.unit)
   local spent = e.total or e.weight
   if e.is_of_things then

@@ -37,7 +37,7 @@ local MUCH_UNPLACED = 0.05	-- Of the CPU time, or of its samples: with more, sam
 -- Returns the option for weights of a view that has none. The samples of time without a place are no ticks.
 local function default_weight(profile, event)
   local unit = units.of(event.unit)
-  local by_event = unit.varies or unit.is_cpu and leafwork.unplaced_share(profile, event) > MUCH_UNPLACED
+  local by_event = unit.varies or event.compiler or unit.is_cpu and leafwork.unplaced_share(profile, event) > MUCH_UNPLACED
   return by_event and "event" or "samples"
 end
 
@@ -48,7 +48,7 @@ local function choose_weight(event, option)
   if option == "cpu" and not unit.is_cpu then
     return nil, ("the event '%s' %s, use --weight=event"):format(event.name, unit.measures)
   elseif option == "event" or option == unit.weight then
-    return "weight", unit, event.name
+    return "weight", unit, event.compiler and event.compiler.count or event.name
   elseif option == "samples" then
     return "samples", units.SAMPLES, event.name
   elseif option == event.second then
@@ -117,6 +117,9 @@ function view.new(profile, options)
     return nil, ("the event '%s' has no types; choose an event with types, such as alloc")
 		:format(event.name)
   end
+  if options.by == "reason" and not (event.compiler and event.text) then
+    return nil, ("the event '%s' has no reasons; choose an event with reasons, such as trace-abort"):format(event.name)
+  end
   if needs_age and not event.of then
     return nil, ("the event '%s' has no ages; choose an event with ages, such as live"):format(event.name)
   elseif options.older and event.samples > 0 and not has_ages(profile, event) then
@@ -181,6 +184,16 @@ function methods:with(others)
   return view.new(self.profile, options)
 end
 
+-- Markers of texts, by their names.
+local MARKS = { reason = "[%s]", link = "[ends in %s]" }
+
+-- Returns the marker of a slot's reason, of an event of the compiler; or nil.
+local function reason_of(p, slot)
+  local key = p.slots:event(slot).text
+  local value = MARKS[key] and labels.value(p.slots:labels(slot), key)
+  return value and MARKS[key]:format(text.clean(value))
+end
+
 -- Calls visit(parts, n, value, slot) for each distinct sample that counts: parts
 -- of its joined stack (frames and markers of sysprof.show.join), root first, valid
 -- during the call, its value in the unit of the view, and its slot in the
@@ -216,6 +229,8 @@ function methods:each_joined(visit, zeros, all, share)
 	if nlua > 0 then p.stacks:list(lua_node, lua) end
 	if nhost > 0 then p.stacks:list(host_node, host) end
 	n, steps = join_sides(lua, nlua, host, nhost, joined)
+	local reason = n > 0 and reason_of(p, i)
+	if reason then joined[n + 1], n = reason, n + 1 end
 	if filter then n = filter:cut(joined, n, syms) end
 	if n > 0 and visit(joined, n, value, i) == false then room = -1 end
       end
@@ -249,6 +264,11 @@ function methods:nothing_text()
   if self:nothing_blocks() then return "nothing blocks" end
   local missing = choices.missing(self)
   return "no sample passes the filters" .. (missing and ": " .. missing or "")
+end
+
+-- Returns the part of a slot's joined stack that tells its reason, or nil.
+function methods:reason(slot)
+  return reason_of(self.profile, slot)
 end
 
 -- As each_joined(), but visit() gets the names of the parts (entries of sysprof.names.symbols).
