@@ -217,6 +217,47 @@ static int memprof_stop(lua_State *L)
   return push_stopped(L, status, err);
 }
 
+/* Is an option of the table at an index set? Raises an error if it is no boolean. */
+static int has_flag(lua_State *L, int idx, const char *name)
+{
+  int is_set;
+  lua_getfield(L, idx, name);
+  if (!lua_isnil(L, -1) && !lua_isboolean(L, -1))
+    luaL_error(L, "option '%s' is a %s; expected true or false", name, luaL_typename(L, -1));
+  is_set = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return is_set;
+}
+
+static int memprof_snapshot(lua_State *L)
+{
+  static const char *const known[] = { "no_strings", "wait" };
+  const char *path = luaL_checkstring(L, 1);
+  int no_strings = 0, wait = 0, err;
+  lua_settop(L, 2);
+  if (!lua_isnil(L, 2)) {
+    luaL_checktype(L, 2, LUA_TTABLE);
+    lua_pushnil(L);
+    while (lua_next(L, 2)) {
+      lua_pop(L, 1);
+      if (lua_type(L, -1) != LUA_TSTRING ||
+	  (strcmp(lua_tostring(L, -1), known[0]) && strcmp(lua_tostring(L, -1), known[1])))
+	return luaL_error(L, "option '%s' is unknown; expected no_strings or wait",
+			  lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1)
+							 : luaL_typename(L, -1));
+    }
+    no_strings = has_flag(L, 2, known[0]);
+    wait = has_flag(L, 2, known[1]);
+  }
+  if (lua_objlen(L, 1) > strlen(path)) return push_syserror(L, path, EINVAL);
+  if (lj_memprof_snapshot(L, path, no_strings, wait) != PROFILE_SUCCESS) {
+    err = errno;
+    return push_error(L, lj_options_errmsg(), err);
+  }
+  lua_pushboolean(L, 1);
+  return 1;
+}
+
 #else /* LUAJIT_DISABLE_SYSPROF */
 
 static int sysprof_start(lua_State *L)
@@ -232,6 +273,7 @@ static int sysprof_start(lua_State *L)
 #define memprof_start      sysprof_start
 #define memprof_stop       sysprof_start
 #define memprof_count      sysprof_start
+#define memprof_snapshot   sysprof_start
 
 #endif
 
@@ -435,6 +477,7 @@ static const luaL_Reg sysprof_funcs[] = { { "start", sysprof_start },
 static const luaL_Reg memprof_funcs[] = { { "start", memprof_start },
 					  { "stop", memprof_stop },
 					  { "count", memprof_count },
+					  { "snapshot", memprof_snapshot },
 					  { NULL, NULL } };
 
 static const luaL_Reg misc_funcs[] = { { NULL, NULL } };
@@ -447,7 +490,7 @@ LUALIB_API int luaopen_misc(lua_State *L)
   lua_pushliteral(L, SYSPROF_VERSION);
   lua_setfield(L, -2, "version");
   lua_setfield(L, -2, "sysprof");
-  lua_createtable(L, 0, 3);
+  lua_createtable(L, 0, 4);
   luaL_register(L, NULL, memprof_funcs);
   lua_setfield(L, -2, "memprof");
 #ifndef LUAJIT_DISABLE_SYSPROF

@@ -11,6 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
 
 #include "lua.h"
 #include "lauxlib.h"
@@ -22,7 +26,10 @@
 #include "profile/process/lj_process.h"
 #include "profile/start/lj_sysprof.h"
 #include "profile/base/lj_osprocess.h"
+#include "profile/base/lj_relaxed.h"
+#include "profile/heap/lj_heapchild.h"
 #include "profile/host/lj_hostwalk.h"
+#include "profile/output/lj_log.h"
 #include "profile/session/lj_registry.h"
 
 /* -- Profiles ---------------------------------------------------------------- */
@@ -152,4 +159,103 @@ int lj_memprof_count(lua_State *L, uint32_t runs, uint32_t warmup,
   return fail(PROFILE_ERRRUN,
 	      "the function has replaced the VM's allocator, so allocations "
 	      "are missing; count a function that does not");
+}
+
+/* -- Heap snapshots ---------------------------------------------------------- */
+
+#define LOOK_NS 2000000 /* Between two looks at a child that is waited for. */
+
+static struct {
+  int used;          /* There was a snapshot: the background thread stays, and rests. */
+  volatile int busy; /* Do not rest. */
+} snap;
+
+static int snap_needed(void)
+{
+  return snap.used;
+}
+
+/* Look at the child, and report its failure. */
+static void snap_look(void)
+{
+  char text[HEAPCHILD_TEXT];
+  if (!snap.busy || !lj_process_trylock()) return;
+  if (lj_heapchild_look(text) == HEAPCHILD_FAILED) lj_say(": %s", text);
+  if (!lj_heapchild_runs()) snap.busy = 0;
+  lj_process_unlock();
+}
+
+static int snap_isidle(void)
+{
+  return !snap.busy;
+}
+
+static int snap_wait(void)
+{
+  syscall(SYS_futex, &snap.busy, (long)FUTEX_WAIT_PRIVATE, 0L, NULL, NULL, 0L);
+  return 1;
+}
+
+static void snap_rouse(void)
+{
+  snap.busy = 1;
+  syscall(SYS_futex, &snap.busy, (long)FUTEX_WAKE_PRIVATE, 1L, NULL, NULL, 0L);
+}
+
+static void snap_forked(int forked)
+{
+  UNUSED(forked);
+  lj_heapchild_forget();
+  snap.used = snap.busy = 0;
+}
+
+void lj_memprof_close(void)
+{
+  if (!snap.used || snap.busy) return;
+  snap.used = 0;
+  lj_process_setthread();
+}
+
+/* Wait for the end of the snapshot. Returns the reason of its failure, or NULL. */
+static const char *snap_end(char *text)
+{
+  static const struct timespec nap = { 0, LOOK_NS };
+  for (;;) {
+    HeapChildState state;
+    lj_process_lock();
+    state = lj_heapchild_look(text);
+    lj_process_unlock();
+    if (state != HEAPCHILD_RUNS) return state == HEAPCHILD_FAILED ? text : NULL;
+    nanosleep(&nap, NULL);
+  }
+}
+
+int lj_memprof_snapshot(lua_State *L, const char *path, int no_strings, int wait)
+{
+  static const ProcessTenant tenant = { .needed = snap_needed,
+					.look = snap_look,
+					.is_idle = snap_isidle,
+					.wait = snap_wait,
+					.rouse = snap_rouse,
+					.forked = snap_forked };
+  char text[HEAPCHILD_TEXT];
+  const char *why = lj_process_begin(G(L));
+  int err;
+  if (why) return fail(PROFILE_ERRIO, why);
+  lj_process_lock();
+  lj_process_addtenant(&tenant);
+  why = lj_heapchild_begin(L, path, no_strings, text);
+  err = errno;
+  if (!why && !wait) snap.used = snap.busy = 1;
+  lj_process_unlock();
+  if (!why && wait) {
+    why = snap_end(text);
+    err = errno;
+  }
+  /* Without a thread, the next snapshot looks. */
+  if (!why && !wait) lj_process_setthread();
+  if (!why) return PROFILE_SUCCESS;
+  fail(PROFILE_ERRIO, why);
+  errno = err;
+  return err == EBUSY ? PROFILE_ERRRUN : PROFILE_ERRIO;
 }

@@ -19,6 +19,7 @@
 #include "profile/process/lj_process.h"
 #include "profile/start/lj_sysprof.h"
 #include "profile/api/lj_vmhooks.h"
+#include "profile/api/lj_memprof.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
@@ -94,6 +95,7 @@ void lj_vmhooks_close(global_State *g)
 {
   Profile *p;
   lj_process_settle();
+  lj_memprof_close();
   if (!lj_control_has(g) && !lj_registry_of(g)) { /* Never started. */
     lj_registry_close(g);
     return;

@@ -45,6 +45,7 @@
 #define PROBLEM_NAMES \
   "the file has a second name (hard link), " OTHERS "set the option force to write it"
 #define PROBLEM_CONTENT "not a profile; set the option force to overwrite the file"
+#define PROBLEM_OTHER   "there is another file; choose a new path, or that of a heap snapshot"
 #define PROBLEM_KIND    "not a regular file"
 
 /* State of a walk along a path. Mapped: a VM's thread may have a small stack. */
@@ -344,6 +345,64 @@ int lj_outfile_open(const char *path, int how, int *created, const char **proble
     fd = walk_folders(w) ? walk_last(w, created) : -1;
   walk_end(w);
   return fd == -2 ? -1 : fd;
+}
+
+/* May a new file replace what has the last name of the path? */
+static int walk_mayreplace(Walk *w, const char *begins)
+{
+  char head[4];
+  struct stat st;
+  ssize_t n;
+  int fd, err;
+  if (fstatat(w->dir, w->rest, &st, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT;
+  w->how |= OUTFILE_REGULAR;
+  if (!file_isallowed(w, &st)) return 0;
+  fd = openat(w->dir, w->rest, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  do n = pread(fd, head, sizeof(head), 0);
+  while (n < 0 && errno == EINTR);
+  err = errno;
+  close(fd);
+  errno = err;
+  if (n < 0) return 0;
+  if (n == (ssize_t)sizeof(head) && memcmp(head, begins, 3) == 0 && head[3] < ' ') return 1;
+  return walk_refuse(w, EEXIST, PROBLEM_OTHER);
+}
+
+/* Create the file in the folder of the walk. */
+static int walk_temp(Walk *w, const char *begins, OutTemp *t)
+{
+  int i, n;
+  if (!*w->rest) {
+    errno = EISDIR;
+    return 0;
+  }
+  if (!walk_mayreplace(w, begins)) return 0;
+  if (w->dir == AT_FDCWD && !walk_enter(w, open(".", O_PATH | O_DIRECTORY | O_CLOEXEC)))
+    return 0;
+  n = snprintf(t->name, sizeof(t->name), "%s", w->rest);
+  for (i = 0; n > 0 && (size_t)n < sizeof(t->name) && i < TRIES_MAX; i++) {
+    n = snprintf(t->temp, sizeof(t->temp), "%s.%ld.%d", t->name, (long)getpid(), i);
+    if ((size_t)n >= sizeof(t->temp)) break;
+    t->fd = openat(w->dir, t->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (t->fd >= 0 || errno != EEXIST) return t->fd >= 0;
+  }
+  if (i < TRIES_MAX) errno = ENAMETOOLONG;
+  return 0;
+}
+
+int lj_outfile_temp(const char *path, const char *begins, OutTemp *t, const char **problem)
+{
+  Walk *w = walk_begin(path, 0, problem);
+  int ok;
+  if (!w) return 0;
+  ok = walk_folders(w) && walk_temp(w, begins, t);
+  if (ok) {
+    t->dir = w->dir;
+    w->dir = -1;
+  }
+  walk_end(w);
+  return ok;
 }
 
 int lj_outfile_read(const char *path, const char **problem)

@@ -28,6 +28,19 @@
 */
 LJ_FUNC int lj_outfile_open(const char *path, int how, int *created, const char **problem);
 
+/* A file without its name: it gets that when it is whole. */
+typedef struct OutTemp {
+  int dir, fd; /* Descriptors of its folder, and of itself. */
+  char name[256];
+  char temp[256]; /* Name until then. */
+} OutTemp;
+
+/* Create a file, with mode 0600, beside the path that it will have. There may be an old file only if it
+** begins with these 3 bytes. Returns 0 and errno on failure, and problem as above.
+*/
+LJ_FUNC int lj_outfile_temp(const char *path, const char *begins, OutTemp *t,
+			    const char **problem);
+
 /* Open a file to read, with the same rules for links on its path. The last name must not be
 ** a link. Returns the descriptor, or -1 and errno. Sets problem to the reason if it refuses
 ** a link, else to NULL. Does not wait for the writer of a FIFO.

@@ -133,8 +133,7 @@ static int info_var(Info *in, NamePart *np, BCPos *start, BCPos *len)
   return 1;
 }
 
-/* Name of the local variable in a slot at a position. */
-static int name_local(SafeLoad *pk, const GCproto *pt, BCPos pos, BCReg slot, NamePart *np)
+int lj_bcname_local(SafeLoad *pk, const GCproto *pt, BCPos pos, BCReg slot, NamePart *np)
 {
   Info in;
   BCPos start = 0, len;
@@ -158,7 +157,7 @@ BCReg lj_bcname_nlocal(SafeLoad *pk, const GCproto *pt, BCPos pos)
 int lj_bcname_isself(SafeLoad *pk, const GCproto *pt)
 {
   NamePart np;
-  return pt->numparams > 0 && name_local(pk, pt, 0, 0, &np) && np.len == 4 &&
+  return pt->numparams > 0 && lj_bcname_local(pk, pt, 0, 0, &np) && np.len == 4 &&
 	 memcmp(np.s, "self", 4) == 0;
 }
 
@@ -206,7 +205,7 @@ void lj_bcname_slot(SafeLoad *pk, const GCproto *pt, BCPos pos, BCReg slot, Name
     s->idx = slot;
     s->key = NULL;
     s->name.len = 0;
-    if (name_local(pk, pt, pos, slot, &s->name)) {
+    if (lj_bcname_local(pk, pt, pos, slot, &s->name)) {
       s->kind = STEP_LOCAL;
       n++;
       break;
@@ -268,7 +267,7 @@ uint32_t lj_bcname_new(SafeLoad *pk, const GCproto *pt, BCPos pos, NamePart *par
     BCOp op;
     NamePath path;
     NameStep st;
-    if (name_local(pk, pt, i, slot, &part[0])) return part[0].len != 0;
+    if (lj_bcname_local(pk, pt, i, slot, &part[0])) return part[0].len != 0;
     if (!lj_bcname_ins(pk, pt, i, &ins)) return 0;
     op = bc_op(ins);
     switch (op) {
@@ -290,7 +289,7 @@ uint32_t lj_bcname_new(SafeLoad *pk, const GCproto *pt, BCPos pos, NamePart *par
       return lj_bcname_join(&path, part);
     case BC_MOV:
       if (bc_d(ins) != slot) break;
-      return name_local(pk, pt, i + 1, bc_a(ins), &part[0]) && part[0].len != 0;
+      return lj_bcname_local(pk, pt, i + 1, bc_a(ins), &part[0]) && part[0].len != 0;
     case BC_TSETV:
     case BC_TSETB:
       if (bc_a(ins) == slot) return 0;

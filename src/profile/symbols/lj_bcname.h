@@ -48,6 +48,10 @@ LJ_FUNC int lj_bcname_str(SafeLoad *pk, const GCstr *s, NamePart *np);
 /* Name of the upvalue with an index. */
 LJ_FUNC int lj_bcname_upval(SafeLoad *pk, const GCproto *pt, uint32_t idx, NamePart *np);
 
+/* Name of the local variable in a slot at a position. */
+LJ_FUNC int lj_bcname_local(SafeLoad *pk, const GCproto *pt, BCPos pos, BCReg slot,
+			    NamePart *np);
+
 /* Number of local variables that live at a position: they are in the first slots. 0 without debug
 ** information.
 */
