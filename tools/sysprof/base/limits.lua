@@ -87,6 +87,11 @@ limits.ROWS = {
     "by file, name and place only: a profile has more than {} Lua functions" },
   { "TOP_ROWS", 20000, "rows", "a table of top", "[others]" },
 
+  "Heap snapshots",
+  { "HEAP_BYTES", 4 * GIB - 2^16, "bytes", "a heap snapshot", "it has more than {} bytes" },
+  { "HEAP_OBJECTS", 2^27, "objects", "a heap snapshot", "it has more than {} objects" },
+  { "HEAP_PREFIXES", 2^18, "strings", "different beginnings of strings in it", "[others]" },
+
   "Symbol files",
   { "SYMBOL_BYTES", GIB, "bytes", "what is read of all files",
     "is not read: the files with symbols have more than {} bytes" },

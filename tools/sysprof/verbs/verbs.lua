@@ -8,6 +8,7 @@ local completion = require("sysprof.cli.completion")
 local doctor = require("sysprof.verbs.doctor")
 local dump = require("sysprof.verbs.dump")
 local files = require("sysprof.base.files")
+local heap = require("sysprof.verbs.heap")
 local options = require("sysprof.cli.options")
 local perfmap = require("sysprof.verbs.perfmap")
 local ps = require("sysprof.verbs.ps")
@@ -21,6 +22,7 @@ local top = require("sysprof.verbs.livetop")
 
 local LIST = { run, record, top, dump, serve, ps, stop, perfmap }
 for _, verb in ipairs(readverbs) do LIST[#LIST + 1] = verb end
+LIST[#LIST + 1] = heap
 LIST[#LIST + 1] = compare
 LIST[#LIST + 1] = doctor
 
@@ -41,6 +43,7 @@ local MEANT = {
   tree = "report --format=tree", peek = "report --format=tree",
   collapse = "report --format=folded", stackcollapse = "report --format=folded", folded = "report --format=folded",
   flamgraph = "flame", detach = "stop",
+  snapshot = "heap", memory = "heap", leaks = "heap",
   pprof = "export", check = "doctor", server = "serve", http = "serve", web = "serve",
 }
 

@@ -1,0 +1,118 @@
+----------------------------------------------------------------------------
+-- Views of heap snapshots as a text and as JSON.
+--
+-- JSON is one object: the fields of sysprof.show.heapview, with format "sysprof-heap" and version 1.
+----------------------------------------------------------------------------
+
+local text = require("sysprof.base.text")
+local units = require("sysprof.model.units")
+
+local heapoutput = {}
+
+local function bytes(n) return units.BYTES.text(n) end
+
+local function objects(n) return text.plural(n, "object") end
+
+-- -- Text ------------------------------------------------------------------
+
+local function write_rows(write, title, rows, line)
+  if #rows == 0 then return end
+  write("\n" .. title .. "\n")
+  for _, row in ipairs(rows) do write(line(row) .. "\n") end
+end
+
+local function sum_line(row)
+  return ("%10s %10.0f  %s"):format(bytes(row.bytes), row.objects, row.name)
+end
+
+local function object_line(row)
+  local used = row.used and (", %s"):format(text.plural(row.used, "entry"):gsub("entrys", "entries")) or ""
+  return ("%10s %10s  %s\n%23s %s%s"):format(bytes(row.retained), bytes(row.bytes), row.path, "", row.what .. " " ..
+    row.address, used)
+end
+
+local function write_head(view, write)
+  write(("heap of process %.0f, %s: %s\n"):format(view.pid, os.date("%Y-%m-%d %H:%M:%S", view.time) or "?",
+    bytes(view.total)))
+  write(("%10s  %s\n"):format(bytes(view.live.bytes), objects(view.live.objects) .. " in use"))
+  write(("%10s  %s of garbage\n"):format(bytes(view.garbage.bytes), objects(view.garbage.objects)))
+  write(("%10s  of the VM itself\n"):format(bytes(view.parts_bytes)))
+  if view.is_damaged then write("The heap is damaged: objects are missing.\n") end
+  if view.is_cut then write("Lower frames of deep stacks have no names.\n") end
+end
+
+function heapoutput.text(view, write)
+  write_head(view, write)
+  write_rows(write, "     bytes    objects    garbage  type", view.types, function(row)
+    return ("%10s %10.0f %10s  %s"):format(bytes(row.bytes), row.objects, bytes(row.garbage_bytes), row.name)
+  end)
+  write_rows(write, "  retained        own  biggest holders", view.retained, object_line)
+  write_rows(write, "  retained        own  biggest tables", view.tables, object_line)
+  write_rows(write, "  retained        own  biggest strings", view.strings, object_line)
+  write_rows(write, "     bytes    objects  strings by beginning", view.prefixes, function(row)
+    return sum_line { bytes = row.bytes, objects = row.objects, name = '"' .. row.name .. '"' }
+  end)
+  write_rows(write, "     bytes    objects  closures by prototype", view.closures, sum_line)
+  write_rows(write, "  retained    objects  coroutines", view.coroutines, sum_line)
+  write_rows(write, "     bytes  of the VM itself", view.parts, function(row)
+    return ("%10s  %s"):format(bytes(row.bytes), row.name)
+  end)
+end
+
+-- The path to an object.
+function heapoutput.path_text(list, object, write)
+  if #list == 0 then
+    write(("%s %s, %s: garbage, no root reaches it\n"):format(object.what, object.address, bytes(object.bytes)))
+    return
+  end
+  write("  retained        own  path\n")
+  for _, row in ipairs(list) do write(object_line(row) .. "\n") end
+end
+
+-- -- JSON ------------------------------------------------------------------
+
+local put
+
+local function put_object(write, o)
+  local keys = {}
+  for key in pairs(o) do keys[#keys + 1] = key end
+  table.sort(keys)
+  write("{")
+  for i, key in ipairs(keys) do
+    write((i > 1 and "," or "") .. text.json(key) .. ":")
+    put(write, o[key])
+  end
+  write("}")
+end
+
+function put(write, value)
+  if type(value) == "table" and (value[1] ~= nil or next(value) == nil) then
+    write("[")
+    for i, item in ipairs(value) do
+      write(i > 1 and ",\n" or "")
+      put(write, item)
+    end
+    write("]")
+  elseif type(value) == "table" then
+    put_object(write, value)
+  elseif type(value) == "number" then
+    write(("%.0f"):format(value))
+  elseif type(value) == "string" then
+    write(text.json(value))
+  else
+    write(tostring(value))
+  end
+end
+
+function heapoutput.json(view, write)
+  view.format, view.version = "sysprof-heap", 1
+  put(write, view)
+  write("\n")
+end
+
+function heapoutput.path_json(list, object, write)
+  put(write, { format = "sysprof-heap-path", version = 1, object = object, path = list })
+  write("\n")
+end
+
+return heapoutput

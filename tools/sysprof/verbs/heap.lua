@@ -1,0 +1,89 @@
+----------------------------------------------------------------------------
+-- Verb 'heap': who holds the memory in a heap snapshot.
+----------------------------------------------------------------------------
+
+local command = require("sysprof.cli.command")
+local files = require("sysprof.base.files")
+local heapfile = require("sysprof.read.heapfile")
+local heapoutput = require("sysprof.formats.heapoutput")
+local heapview = require("sysprof.show.heapview")
+local outfile = require("sysprof.formats.outfile")
+local runspecs = require("sysprof.cli.runspecs")
+
+local LIMIT = 10	-- Rows of a list.
+local ROWS_MAX = 1000	-- The path of each takes a walk over its holders.
+
+local SPECS = runspecs.of("DUMP", { "output", "format", "help", "version" }, {
+  output = { brief = "write to FILE: .txt .json", help = {
+    "write to FILE; its ending gives the format: .txt .json" } },
+  format = { choice = { "txt", "json" }, aliases = { text = "txt" }, brief = "txt (default) or json", help = {
+    "this format, whatever the ending: txt json" } } })
+table.insert(SPECS, 3, { name = "limit", short = "n", key = "limit", arg = "N", number = true,
+			 brief = ("rows of a list; default %d"):format(LIMIT), help = {
+			   ("rows of a list, at most %d; default %d"):format(ROWS_MAX, LIMIT) } })
+
+local verb = {
+  name = "heap", line = "show who holds the memory in a heap snapshot", specs = SPECS,
+  help = {
+    usage = "Usage: luajit-sysprof heap [options] FILE\n       luajit-sysprof heap [options] path FILE OBJECT",
+    intro = "\nShows objects by type, and which of them hold most, with their paths from a root. 'path'\n" ..
+	    "shows each step to one OBJECT, an address of the list. misc.memprof.snapshot(FILE) writes\n" ..
+	    "a snapshot.\n",
+    tail = "Exit status: 0 success, 1 unreadable snapshot or unwritable output, 2 wrong command\n" ..
+	   "line, 3 the program has damaged its heap.\n",
+    example = "luajit-sysprof heap app.heap",
+  },
+}
+
+-- Returns the path, and the address of an object if there is one; or nil and what is wrong.
+local function arguments(opt, rest)
+  local is_path = rest[1] == "path" and #rest == 3
+  if not is_path and #rest ~= 1 then return nil, nil, "expected a FILE, or path FILE OBJECT" end
+  local address = is_path and tonumber((rest[3]:match("^0[xX]%x+$")))
+  if is_path and not address then
+    return nil, nil, ("expected an address such as 0x7f0012345678 as OBJECT, got '%s'"):format(rest[3])
+  end
+  local ending = opt.output and opt.output:match("%.([^.]*)$")
+  opt.format = opt.format or ending == "json" and "json" or "txt"
+  opt.limit = opt.limit or LIMIT
+  if opt.limit < 1 or opt.limit > ROWS_MAX then
+    return nil, nil, ("option '--limit': expected a number from 1 to %d"):format(ROWS_MAX)
+  end
+  local path = is_path and rest[2] or rest[1]
+  if path:find("^%d+$") and not files.stat(path) then
+    return nil, nil, ("there is no file %s; misc.memprof.snapshot(FILE) writes one in the program"):format(path)
+  end
+  return path, address
+end
+
+function verb.main(this, opt, rest)
+  local path, address, wrong = arguments(opt, rest)
+  if not path then return this.usage_error(wrong) end
+  local function fail(message)
+    this.say(path, ": ", message)
+    return command.FAILED
+  end
+  local snap, why = heapfile.read(path)
+  if not snap then return fail(why) end
+  local ok, problem
+  if address then
+    local list, object = heapview.path(snap, address)
+    if not list then return fail(("it has no object at %s"):format(rest[3])) end
+    ok, problem = outfile.write(opt.output, function(write)
+      heapoutput[opt.format == "json" and "path_json" or "path_text"](list, object, write)
+    end)
+  else
+    local view = heapview.of(snap, opt.limit)
+    ok, problem = outfile.write(opt.output, function(write)
+      heapoutput[opt.format == "json" and "json" or "text"](view, write)
+    end)
+  end
+  if not ok then
+    this.say(problem)
+    return command.FAILED
+  end
+  if snap.is_damaged then this.say(path, ": the program has damaged its heap: objects are missing") end
+  return snap.is_damaged and command.INCOMPLETE or command.OK
+end
+
+return verb
