@@ -108,9 +108,8 @@ void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc)
   ClockSource *src = clocksource_of(ev);
   Clock *c = &src->clock;
   uint64_t interval, spent, left_out;
-  SampleHead head;
+  SampleHead head = { .time_ns = c->begin_ns };
   WalkRegs regs;
-  head.time_ns = c->begin_ns;
   if (overrun > 0) relaxed_add(&ev->counters[SPF_EVENT_OVERRUNS], (uint64_t)overrun);
   if (LJ_LIKELY(uc != NULL)) {
     lj_walkregs_interrupted(&regs, uc);
@@ -128,10 +127,6 @@ void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc)
   if (LJ_LIKELY(uc != NULL) && was_blocked(src, overrun, head.cpu_ns, uc)) uc = NULL;
   src->tick_cpu_ns = head.cpu_ns;
   if (LJ_UNLIKELY(relaxed_get(&c->uncounted) != 0)) uncounted_before(ev, head.total);
-  head.inner = 0;
-  head.labels = 0;
-  head.ndef = 0;
-  head.stack = NULL;
   if (!ev->take(ev, &head, uc ? &regs : NULL)) return;
   src->tick_ns = head.time_ns;
   relaxed_add(&ev->counters[SPF_EVENT_SIGNAL_NS], c->signal_ns);
