@@ -59,6 +59,32 @@ while true do
   repeat until os.clock() > computes
 end
 ]])
+
+-- -- Single programs -------------------------------------------------------
+
+do
+  local out, err = dump_until(loop, "\n    never_left (loop.lua:2) [compiled]\n")
+  t.equal(err, "", "a loop: messages")
+  t.contains(out, ("process %d: luajit loop.lua\n"):format(loop), "a loop: head")
+  t.ok(out:find(("\nthread %d %%([^\n]*%%): running"):format(loop)), "a loop: state: " .. out)
+  t.ok(out:find("never_left.*main chunk %(loop%.lua:4%).*_start"), "a loop: innermost first: " .. out)
+  t.contains(out, ("coroutines unknown: the VM came to no Lua code outside of compiled code: thread %d stays in " ..
+		   "compiled code\n"):format(loop), "a loop: why there are no coroutines")
+end
+programs.halt(loop)	-- What spins takes the machine's time.
+t.wait_until("a napper: the name of what naps", function()
+  os.remove("nap")
+  t.wait_until("a nap", function() return io.open("nap") end)
+  -- From the beginning of a nap on, its end is the first moment that has names.
+  return dump(napper):find("\n    pause (napper.lua:4)\n", 1, true)
+end)
+programs.stop { napper }
+do
+  local out = dump_until(sleeper, "waiting: clock_nanosleep, for at least ")
+  t.ok(out:find("\n    sleep\n.*\n    [^\n]*sleeper%.lua:3[^\n]*\n    main chunk %(sleeper%.lua:5%)"),
+       "a sleeper: its C call and who called it: " .. out)
+  t.contains(out, ("outside of compiled code: thread %d waits in clock_nanosleep\n"):format(sleeper), "a sleeper: why")
+end
 local scheduler = start("scheduler.lua", [[
 jit.off()
 local function waits(n) while true do coroutine.yield(n) end end
@@ -73,30 +99,6 @@ local function forever() while true do turns() end end
 up()
 forever()
 ]])
-
--- -- Single programs -------------------------------------------------------
-
-do
-  local out, err = dump_until(loop, "\n    never_left (loop.lua:2) [compiled]\n")
-  t.equal(err, "", "a loop: messages")
-  t.contains(out, ("process %d: luajit loop.lua\n"):format(loop), "a loop: head")
-  t.ok(out:find(("\nthread %d %%([^\n]*%%): running"):format(loop)), "a loop: state: " .. out)
-  t.ok(out:find("never_left.*main chunk %(loop%.lua:4%).*_start"), "a loop: innermost first: " .. out)
-  t.contains(out, ("coroutines unknown: the VM came to no Lua code outside of compiled code: thread %d stays in " ..
-		   "compiled code\n"):format(loop), "a loop: why there are no coroutines")
-end
-t.wait_until("a napper: the name of what naps", function()
-  os.remove("nap")
-  t.wait_until("a nap", function() return io.open("nap") end)
-  -- From the beginning of a nap on, its end is the first moment that has names.
-  return dump(napper):find("\n    pause (napper.lua:4)\n", 1, true)
-end)
-do
-  local out = dump_until(sleeper, "waiting: clock_nanosleep, for at least ")
-  t.ok(out:find("\n    sleep\n.*\n    [^\n]*sleeper%.lua:3[^\n]*\n    main chunk %(sleeper%.lua:5%)"),
-       "a sleeper: its C call and who called it: " .. out)
-  t.contains(out, ("outside of compiled code: thread %d waits in clock_nanosleep\n"):format(sleeper), "a sleeper: why")
-end
 do
   local out = dump(scheduler)
   t.contains(out, ("\nthread %d ("):format(scheduler), "coroutines: the thread")
@@ -119,6 +121,7 @@ end
 
 -- -- Several programs, outputs ---------------------------------------------
 
+programs.go_on(loop)
 do
   local out, err = dump(("%d 99999999 --name=sleeper.lua"):format(loop))
   local _
@@ -154,7 +157,7 @@ print(d[0]['threads'][0]['frames'][-1]['name'], len(d[0]['vms']), d[1]['vms'][0]
   end
 end
 
-programs.stop { loop }	-- What spins takes the machine's time.
+programs.stop { loop }
 
 -- -- Programs that are busy otherwise --------------------------------------
 
