@@ -114,6 +114,33 @@ check_xml(svg)
 t.ok(svg:find(">" .. ("\195\164"):rep(100) .. "[\195\164]*%.%.</text>"), "svg: a long name")
 t.equal(text.clean(svg:gsub("\n", "")), (svg:gsub("\n", "")), "svg: cut text is clean")
 
+-- A change that chance can make is grey, and said.
+do
+  local reader, view = require("sysprof.read.reader"), require("sysprof.show.view")
+  -- Ticks of 1 ms each: f and g in turn, f as often as g, or so many times.
+  local function ticks(n, of_f)
+    local s = B.new():context(1, 0):event(0, "cpu-clock", G.SPF_UNIT_US, 1000000)
+    s:lfunc(1, 1, "@x", "f"):lfunc(2, 5, "@x", "g"):stack(1, { F.lfunc(1) }):stack(2, { F.lfunc(2) })
+    for i = 1, n do s:sample(i % of_f == 0 and 2 or 1, 0) end
+    return s:finish()
+  end
+  local function compared(before, after)
+    local options, out = { weight = "event", amounts = true }, {}
+    local v = assert(view.new(assert(reader.parse_string(after, { spread = true })), options))
+    v:compare_with(assert(view.new(assert(reader.parse_string(before, { spread = true })), options)))
+    require("sysprof.formats.svg").render(v, function(s) out[#out + 1] = s end)
+    return table.concat(out)
+  end
+  local function marked(picture, name)
+    return picture:match("<title>" .. name .. " ([^<]*)</title>"):find("~: no more than chance", 1, true) ~= nil
+  end
+  local same, more = compared(ticks(200, 2), ticks(204, 2)), compared(ticks(200, 2), ticks(400, 4))
+  t.ok(marked(same, "f %(x:1%)") and marked(same, "g %(x:5%)"), "svg: changes that may be chance")
+  t.ok(not marked(more, "f %(x:1%)") and marked(more, "g %(x:5%)"), "svg: a change that is none")
+  t.contains(same, "the same, or chance", "svg: legend of chance")
+  check_xml(more)
+end
+
 -- -- tree ------------------------------------------------------------------
 
 b = B.new():context()

@@ -63,6 +63,8 @@ limits.ROWS = {
   { "TRACKS", 256, "threads", "threads whose activity is shown", "(only counted)" },
   { "CELLS", 2^23, "", "stacks by columns of time for a page of `wall`", "(the columns get longer)" },
   { "SPREAD_VALUES", 2^16, "", "values by strata of time in the page, for intervals", "(the strata get longer)" },
+  { "CHANCE_STACKS", 2^23, "stacks", "a look at which boxes of an SVG picture may differ by chance",
+    "(the other boxes have the colours of their changes)" },
   { "COLUMN_VALUES", 2^20, "", "values by columns of time in the page", "(the columns get longer)" },
   { "SEEN", 16 * MIB, "bytes", "decoded bytes that are remembered", "(decoded again)" },
   { "SEEN_STRING", 16 * KIB, "bytes", "one of them", "(decoded again)" },

@@ -6,10 +6,14 @@
 -- interactive page.
 ----------------------------------------------------------------------------
 
-local text = require("sysprof.base.text")
+local array = require("sysprof.base.array")
 local calltree = require("sysprof.show.calltree")
+local nodechance = require("sysprof.show.nodechance")
+local text = require("sysprof.base.text")
 
-local svg = {}
+local svg = { needs_spread = true }
+
+local numbers = array.kind("int32_t")
 
 local WIDTH, MARGIN, ROW, HEAD = 880, 10, 17, 46
 local NARROW, CHAR, TEXT_MIN = 0.6, 6.6, 20
@@ -62,8 +66,8 @@ end
 
 -- -- Boxes -----------------------------------------------------------------
 
--- A picture is { view =, calls =, compiled =, gone =, ready = }; gone is nil without a base, compiled with one, ready
--- without states. A box of a comparison has room for what is in the base alone, too.
+-- A picture is { view =, calls =, compiled =, gone =, is_chance =, ready = }; gone and is_chance(node) are nil without
+-- a base, compiled with one, ready without states. A box of a comparison has room for what is in the base alone, too.
 local function size_of(picture, node)
   return picture.calls.list[node].total + (picture.gone and picture.gone[node] or 0)
 end
@@ -94,7 +98,8 @@ local function look_of(picture, node)
   local name, sums = name_of(picture, node), picture.calls.list[node]
   if picture.gone then
     local size, most = size_of(picture, node), math.max(sums.total, sums.other_total)
-    return changed(most > 0 and (sums.total - sums.other_total) / most or 0),
+    local is_change = most > 0 and not (picture.is_chance and picture.is_chance(node))
+    return changed(is_change and (sums.total - sums.other_total) / most or 0),
 	   size > 0 and picture.gone[node] / size or 0, "url(#gone)"
   elseif picture.view:has_states() then
     local off, ready, own = 0, 0, node ~= 0 and name or nil
@@ -128,6 +133,7 @@ local function title_of(picture, node)
   if view.base then
     before = ", before " .. (view:compares_amounts() and view:amount_text(sums.other_total) or
 			     share(sums.other_total))
+    if picture.is_chance and picture.is_chance(node) then before = before .. ", ~: no more than chance" end
   end
   return ("%s (%s, %s%s)"):format(name_of(picture, node), view:amount_text(sums.total),
     share(sums.total), before)
@@ -147,10 +153,11 @@ end
 -- -- Picture ---------------------------------------------------------------
 
 -- Says which colour means what.
-local function write_legend(view, write)
-  local items = {}
+local function write_legend(picture, write)
+  local items, view = {}, picture.view
   if view.base then
     local grew, same, shrank = unpack(view:change_texts())
+    if picture.is_chance then same = same .. ", or chance" end
     items = { { "url(#gone)", "gone" }, { changed(-1), shrank }, { changed(0), same }, { changed(1), grew } }
   elseif view:has_states() then
     items = { { colour("off"), "off CPU" }, { colour("ready"), "runnable" }, { colour("on"), "on CPU" } }
@@ -164,9 +171,14 @@ local function write_legend(view, write)
 end
 
 function svg.render(view, write)
-  local calls, compiled = calltree.build(view, view.base ~= nil), nil
-  if not view.base then calls, compiled = calls:merged() end
-  local picture = { view = view, calls = calls, compiled = compiled, gone = view.base and calls:gone(),
+  local base, compiled = view.base, nil
+  local node_of = array.zeros(numbers, view.profile.slots:count() + 1)
+  local base_node_of = base and array.zeros(numbers, base.profile.slots:count() + 1)
+  local calls = calltree.build(view, base ~= nil, function(slot, node) node_of[slot] = node end,
+			       function(slot, node) base_node_of[slot] = node end)
+  if not base then calls, compiled = calls:merged() end
+  local picture = { view = view, calls = calls, compiled = compiled, gone = base and calls:gone(),
+		    is_chance = base and nodechance.new(view, calls, node_of, base_node_of),
 		    ready = view:has_states() and calls:ready() or nil }
   local height = HEAD + (layout(picture, function() end) + 1) * ROW + MARGIN
   local title = text.html(text.clean(view.options.title or "sysprof"))
@@ -182,7 +194,7 @@ function svg.render(view, write)
   end
   write(('<text class="title" x="%d" y="21">%s</text>\n<text x="%d" y="36">%s</text>\n'):format(MARGIN, title, MARGIN,
     text.html(shown)))
-  write_legend(view, write)
+  write_legend(picture, write)
   layout(picture, function(node, depth, x, w)
     write_box(picture, write, node, x, height - MARGIN - (depth + 1) * ROW, w)
   end)

@@ -28,7 +28,7 @@ end
 function errors.of(view)
   if view.options.by == "thread" and units.of(view.event.unit) ~= units.BYTES then return nil end
   local its = errors.spread(view)
-  return its and setmetatable({ view = view, spread = its, known = {} }, mt)
+  return its and setmetatable({ view = view, spread = its, known = setmetatable({}, { __mode = "k" }) }, mt)
 end
 
 local function row_of(self, row)
