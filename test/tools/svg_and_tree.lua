@@ -5,6 +5,7 @@ local t = require("tools_test")
 local B = require("stream_builder")
 local made = require("made_profile")
 local text = require("sysprof.base.text")
+local G = require("sysprof.base.grammar")
 local F = B.F
 
 -- -- XML -------------------------------------------------------------------

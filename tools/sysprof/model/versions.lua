@@ -114,8 +114,10 @@ local function join_file(list, by_body)
       end
     end
   end
-  for _, f in ipairs(list) do	-- The last one of a chain stands for all.
-    while f.now and f.now.now do join(f, f.now.now) end
+  sort(list, earlier)
+  for i = #list, 1, -1 do	-- The last one of a chain stands for all.
+    local f = list[i]
+    if f.now and f.now.now then join(f, f.now.now) end
   end
   return joined
 end
