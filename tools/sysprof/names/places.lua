@@ -24,6 +24,10 @@ local place_of = {}
 place_of[G.SPF_FRAME_LFUNC] = function(profile, fid, line)
   local f = profile.lfuncs[fid]
   if not f then return NOWHERE end
+  if f.now then	-- See sysprof.model.versions.
+    line = line > 0 and math.max(line + f.now_shift, 1) or line
+    f = f.now
+  end
   return { file = file_of(f.chunk), chunk = text.short(f.chunk, FILE_MAX), source = f.chunk,
 	   first = f.firstline < limits.LINE and f.firstline or 0, line = line > 0 and line or nil }
 end
