@@ -24,6 +24,7 @@ local sentences = require("sysprof.model.sentences")
 local slots = require("sysprof.model.slots")
 local spread = require("sysprof.model.spread")
 local stacks = require("sysprof.model.stacks")
+local startcode = require("sysprof.model.startcode")
 local timeline = require("sysprof.model.timeline")
 local units = require("sysprof.model.units")
 
@@ -153,18 +154,10 @@ end
 
 local function bytes_of(text) return text and #text end
 
--- The command as a user typed it: without the argument by which 'run' starts the profiler.
-local function typed(line)
-  local first, last = line:find(' -e dofile("', 1, true)
-  local path, behind = line:match('^(/[%w/_.-]*)"%)()', (last or #line) + 1)
-  if not path or not (path:find("^/proc/%d+/fd/%d+$") or path:find("/luajit%-sysprof%-%w+$")) then return line end
-  return line:sub(1, first - 1) .. line:sub(behind)
-end
-
 -- Different values of several sessions are listed. Their limits are sentences.
 function methods:set_meta(key, value)
   value = value:sub(1, limits.META_VALUE)
-  if key == "command" then value = typed(value) end
+  if key == "command" then value = startcode.without(value) end
   local have = self.meta[key]
   if have == nil and #self.meta_keys == limits.META_KEYS then return false end
   self.session.meta[key] = value
