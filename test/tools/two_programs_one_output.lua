@@ -71,4 +71,26 @@ local status, _, err = t.shell(RUN .. "run -o out.bin second.lua")
 t.equal(status, 0, "after a kill: " .. err)
 t.contains(report("out.bin"), "in_second")
 
+-- All that lose a race say the same.
+os.execute("rm -f out.bin out.bin.* over race.*")
+local commands = {}
+for i = 1, 8 do commands[i] = ("%s run -o out.bin first.lua >race.%d 2>&1 &"):format(RUN, i) end
+local pipe = io.popen(table.concat(commands, "\n") .. "\nwait")
+local function losers()
+  local n = 0
+  for i = 1, 8 do n = n + (t.content("race." .. i):find("\n", 1, true) and 1 or 0) end
+  return n
+end
+t.wait_until("all but one have ended", function() return losers() == 7 end)
+t.write_file("over", "")
+pipe:read("*a")
+pipe:close()
+local said = 0
+for i = 1, 8 do
+  local is_loser = t.content("race." .. i) == "luajit-sysprof: cannot write out.bin: another program writes a profile " ..
+					      "into it; name another output with -o\n"
+  said = said + (is_loser and 1 or 0)
+end
+t.equal(said, 7, "losers with the sentence")
+
 t.finish()

@@ -11,13 +11,16 @@
 local child = require("sysprof.base.child")
 local files = require("sysprof.base.files")
 local processes = require("sysprof.live.processes")
+local startcode = require("sysprof.model.startcode")
 local temporary = require("sysprof.base.temporary")
 local users = require("sysprof.base.users")
 
 local FAILED = 1	-- Status if the profiler could not be started,
 local USAGE = 2		-- and if it refuses an option.
 local EINVAL = 22
+local EBUSY = 16
 local RUNS = "runs"	-- In the note.
+local TAKEN = "taken"	-- The same: another process writes the file.
 
 -- The start of the profiler takes LUA_INIT out of our way.
 local KEPT_INIT = "SYSPROF_RUN_LUA_INIT"
@@ -38,7 +41,7 @@ repeat
   i = i - 1
 until arg[i] == nil
 local function refuse(why)
-  note(why)
+  note(code == %d and err:sub(1, #options.path + 2) == options.path .. ": " and %q or why)
   os.exit(code == %d and %d or %d)
 end
 if not misc then refuse("this luajit has no profiler") end
@@ -62,9 +65,6 @@ if not ok and options.flush == "thread" and err and err:find("thread of the prof
 end
 if not ok then refuse(err) end
 ]]
-
--- Runs that code under a name that stands for it in profiles. A tail call leaves no frame of its own.
-local RUN_START = "return assert(load(assert(io.open(%q, 'rb')):read('*a'), '=[profiler]'))()"
 
 -- Returns options of misc.sysprof.start as they are written in Lua.
 local function table_text(options)
@@ -92,7 +92,7 @@ local function luajit_arguments(luajit, passed, rest, start)
   local args = { luajit }
   for _, option in ipairs(passed) do args[#args + 1] = option end
   args[#args + 1] = "-e"
-  args[#args + 1] = RUN_START:format(start)
+  args[#args + 1] = startcode.of(start)
   if has_dashes(rest) then args[#args + 1] = "--" end
   for _, a in ipairs(rest) do args[#args + 1] = a end
   return args
@@ -114,6 +114,11 @@ local function named(message, path)
   return message:sub(1, first - 1) .. "a temporary file in " .. temporary.folder() .. message:sub(last + 1)
 end
 
+-- Says that another program writes a file.
+function launch.taken_text(path)
+  return ("cannot write %s: another program writes a profile into it; name another output with -o"):format(path)
+end
+
 -- Gives programs that start from now on the variables that the command keeps from itself.
 function launch.restore_environment()
   child.setenv("LUA_INIT", os.getenv(KEPT_INIT) or os.getenv("LUA_INIT"))
@@ -128,7 +133,8 @@ function launch.run(options, passed, rest, quiet)
   local start, why_not = temporary.new()
   local file = start and io.open(start, "wb")
   if not note or not file then return FAILED, nil, err or why_not or "cannot write a temporary file" end
-  file:write(START:format(table_text(options), note, RUNS, has_dashes(rest) and 3 or 2, EINVAL, USAGE, FAILED))
+  file:write(START:format(table_text(options), note, RUNS, has_dashes(rest) and 3 or 2, EBUSY, TAKEN, EINVAL, USAGE,
+			  FAILED))
   local ok, why_cut = file:close()
   if not ok then return FAILED, nil, temporary.problem(why_cut) end
   local luajit = luajit_path()
@@ -138,6 +144,7 @@ function launch.run(options, passed, rest, quiet)
   take(start)
   if why then return FAILED, nil, "cannot run luajit: " .. why end
   if message == "" then return status, signo, "luajit ended before the script began" end
+  if message == TAKEN then return status, signo, launch.taken_text(options.path) end
   return status, signo, message ~= RUNS and "cannot profile: " .. named(tostring(message), options.path) or nil
 end
 

@@ -236,7 +236,7 @@ function verb.main(this, opt, rest)
   opt.in_place = opt.format == "bin" and not (st and st.kind == "other")
   if not err and not opt.in_place then _, err = outfile.check(opt.output, opt.format, opt.force) end
   if not err and opt.in_place and outfile.is_taken(opt.output) then
-    err = ("cannot write %s: another program writes a profile into it; name another output with -o"):format(opt.output)
+    err = launch.taken_text(opt.output)
   end
   if err then
     this.say(err)
