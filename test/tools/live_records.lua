@@ -273,6 +273,21 @@ do
   os.remove("live_server.profile")
 end
 
+-- Processes without samples, such as nginx's master, do not count beside others.
+do
+  local B = require("stream_builder")
+  t.write_file("live_server.profile", B.new():context(7):lfunc(1, 0, "@live.lua", "f"):finish())
+  local idle = server.start("contents", "idle.lua")
+  local status, _, its = try(("record -d 50ms -o idle.bin %d %d"):format(idle, first))
+  t.equal(status, 0, "one of two without samples: status")
+  t.contains(its, ("left out, without samples: process %d (idle.lua)\n"):format(idle), "one of two without samples")
+  t.ok(not its:find("written to idle.bin of", 1, true) and not its:find("of 2 processes", 1, true), "one process counts: " .. its)
+  _, _, its = try("record -d 50ms -o idle.bin " .. idle)
+  t.ok(not its:find("left out", 1, true), "the only one stays: " .. its)
+  os.remove("live_server.profile")
+  server.stop { idle }
+end
+
 -- -- Outputs ---------------------------------------------------------------
 
 do

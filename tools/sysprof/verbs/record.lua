@@ -19,10 +19,13 @@ local requests = require("sysprof.live.requests")
 local runspecs = require("sysprof.cli.runspecs")
 local targets = require("sysprof.cli.targets")
 local temporary = require("sysprof.base.temporary")
+local text = require("sysprof.base.text")
 local wanted = require("sysprof.cli.wanted")
 
 -- -- The command line ------------------------------------------------------
 
+local EMPTY_BYTES = 2^20	-- Bytes of a profile without samples.
+local LISTED = 5	-- Processes in a line.
 local PATIENCE_SECONDS = 60	-- That a program may be recorded for somebody else before.
 
 local SPECS = targets.specs(runspecs.of("RECORD", { "output", "format", "event", "clock", "weight", "lines", "traces",
@@ -40,6 +43,24 @@ end
 -- Returns how many bytes a program may write.
 local function most_bytes(opt)
   return math.min(limits.RECORDING_BYTES, limits.RECORDING_SIZES * (opt.max_size or math.huge))
+end
+
+-- Returns the programs of a list that have samples; all, if none has. The time of the others, such as nginx's master,
+-- would count as waiting.
+local function with_samples(this, list)
+  local some, idle = {}, {}
+  for _, program in ipairs(list) do
+    local st = files.stat(program.path)
+    local profile = #list > 1 and st and st.size < EMPTY_BYTES and reader.read(program.path)
+    if profile and profile.complete and profile.slots:count() == 0 then
+      idle[#idle + 1] = programs.name(program.facts)
+    else
+      some[#some + 1] = program
+    end
+  end
+  if #some == 0 or #idle == 0 then return list end
+  this.say("left out, without samples: ", text.listed(idle, 1, LISTED))
+  return some
 end
 
 -- Records programs. Returns those that have written a profile, whether one wrote too much, and whether one refused the
@@ -61,7 +82,7 @@ local function record(this, opened, opt)
       this.say(programs.name(program.facts), st and st.size > 0 and " wrote no profile" or " recorded nothing")
     end
   end
-  return good, is_long, list.has_refused
+  return with_samples(this, good), is_long, list.has_refused
 end
 
 -- -- The profile -----------------------------------------------------------
