@@ -43,7 +43,7 @@ function methods:take(kind, n)
   n = n or 1
   local left = self.left[kind] - n
   if left < 0 then
-    self.full = kind
+    self.full, self.left.was_full = kind, true
     return false
   end
   self.left[kind], self.taken[kind] = left, self.taken[kind] + n
@@ -65,6 +65,11 @@ end
 -- Returns the sentence of a limit.
 function methods:sentence(kind)
   return limits.sentence(self.is_live and LIVE[kind] or kind)
+end
+
+-- Whether a limit was reached, of this profile or of one that was read with it.
+function methods:was_full()
+  return self.left.was_full == true
 end
 
 -- Returns a sentence on a limit that was reached since the last call, or nil.

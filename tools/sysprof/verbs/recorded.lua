@@ -17,8 +17,6 @@ local summary = require("sysprof.verbs.summary")
 local temporary = require("sysprof.base.temporary")
 local view = require("sysprof.show.view")
 
-local LEFT_OUT = "are left out"	-- In sentences of sysprof.base.limits.
-
 local recorded = {}
 
 -- Reads profiles, and writes the requested output.
@@ -126,7 +124,7 @@ function recorded.show(this, paths, opt, aside, has_failed)
     local lacks = shown_view:room_text()
     -- A script has a status of its own. What the reader of live programs has no room for is in the file.
     local is_cut = opt.programs and not shown_view.profile.complete and
-      not shown_view.profile:problem_text():find(LEFT_OUT, 1, true)
+      not shown_view.profile.room:was_full()
     return (is_cut or opt.format ~= "bin" and lacks) and command.INCOMPLETE or command.OK
   end
   this.say(err)
