@@ -4,6 +4,9 @@
 local t = require("tools_test")
 local B = require("stream_builder")
 local G = require("sysprof.base.grammar")
+local hotlines = require("sysprof.formats.hotlines")
+local reader = require("sysprof.read.reader")
+local view = require("sysprof.show.view")
 local F = B.F
 
 local SOURCE = "local function f(n)\r\n\treturn g(n) * 2\n\nend\n" ..
@@ -189,6 +192,12 @@ refused("no sample passes", stream("@app.lua"), "--annotate app.lua --thread=99"
 refused("no such file", stream("@none.lua"), "--annotate none.lua",
 	"cannot read none.lua: No such file or directory")
 refused("a folder", stream("@lib"), "--annotate lib", "cannot read lib: Is a directory")
+
+-- The hot lines of a block in nginx's configuration say where its text stands.
+local lines = {}
+local its_view = view.new(assert(reader.parse_string(stream("=content_by_lua(conf/nginx.conf:15)"))))
+assert(hotlines.new(its_view)):render(function(s) lines[#lines + 1] = s end)
+t.contains(table.concat(lines), "\n[no source: line 1 is line 15 of conf/nginx.conf]\n", "a block of nginx")
 
 -- Incomplete: the listing and the message.
 local cut = stream("@app.lua", function(b) b:flush() end):sub(1, -3)

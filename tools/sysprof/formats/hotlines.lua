@@ -24,8 +24,8 @@ local hotlines = {}
 local methods = {}
 local mt = { __index = methods }
 
--- Returns the files with costs, the hottest first, the sum of all samples, their slots, and notes. path: as the user names
--- the only file, or nil; found: its path.
+-- Returns the files with costs, the hottest first, the sum of all samples, their slots, and notes. path: as the user
+-- names the only file, or nil; found: its path.
 local function count(view, path, found)
   local chunks = path and source.chunks(view.profile, path)
   local function key_of(chunk) return not path and chunk or path and chunks[chunk] and "@" .. found end
@@ -122,9 +122,15 @@ local function write_line(self, write, row, number, line, err, width, aborts, no
   for _, note in ipairs(notes) do write(("%s^ %s\n"):format((" "):rep(#first), note)) end
 end
 
+-- Says why a chunk has no source. nginx names a block after the place where it begins.
+local function no_source_text(chunk)
+  local file, line = chunk:match("^=[%w_]+%((.+):(%d+)%)$")
+  return file and ("line 1 is line %s of %s"):format(line, file) or "the chunk is no file"
+end
+
 local function write_file(self, write, file)
   local path = file.chunk:match("^@(.+)$")
-  local lines, why = nil, "the chunk is no file"
+  local lines, why = nil, no_source_text(file.chunk)
   if path then lines, why = source.lines(path, self.is_named) end
   local shown = self.path and whole_region(file, lines) or hot_regions(file, self.least)
   if #shown == 0 then return end
