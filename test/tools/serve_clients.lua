@@ -268,6 +268,19 @@ do	-- By name, each request means those that live then.
   client.stop(server)
   live_server.stop { second }
 end
+do	-- A request waits for another one's recording, and the server says so.
+  local name = programs.unique("shared.lua")
+  local pid = live_server.start("good", name)
+  server = client.serve(pid)
+  local fd = client.connect(server.port)
+  client.send(fd, "GET /debug/pprof/profile?seconds=1 HTTP/1.0\r\n\r\n")
+  answers(server.port, "/debug/pprof/profile?seconds=0.1&debug=1", "hot_in_good")
+  t.contains(client.receive(fd), "HTTP/1.1 200 OK", "the first request")
+  client.close(fd)
+  t.contains(t.content(server.log), "a request waits: another one records\n", "the second request")
+  client.stop(server)
+  live_server.stop { pid }
+end
 do	-- Nobody reads the server's messages.
   local name = programs.unique("unread.lua")
   local pid = live_server.start("good", name)

@@ -164,7 +164,12 @@ function methods:start_jobs()
   for _, c in ipairs(self.queue) do
     local can_start = c.records and recordings == 0 or not c.records and others < limits.JOBS
     if not self.all[c] then can_start = false
-    elseif not can_start then left[#left + 1] = c
+    elseif not can_start then
+      left[#left + 1] = c
+      if c.records and not c.has_told then
+	c.has_told = true
+	self.note("a request waits: another one records")
+      end
     end
     if can_start then
       local job, why = jobs.start(c.work, self.pid, foreign)
@@ -221,14 +226,14 @@ function methods:step()
 end
 
 -- Serves until a signal comes. where: { fd= } of a listening socket, { host= } its name, or nil, { token= } with which
--- paths begin, or nil; signals: of sysprof.base.interrupts. handle(request) returns { status=, type=, body= },
--- or { job=, type=, acts=, records= }: job is the work of sysprof.serve.jobs, acts tells that programs do something for
--- it, records that no other such job may run.
+-- paths begin, or nil, { note= } says a sentence; signals: of sysprof.base.interrupts. handle(request) returns
+-- { status=, type=, body= }, or { job=, type=, acts=, records= }: job is the work of sysprof.serve.jobs, acts tells
+-- that programs do something for it, records that no other such job may run.
 function server.run(where, signals, handle)
   local listener = where.fd
-  local self = setmetatable({ listener = listener, host = where.host, token = where.token, signals = signals,
-			      handle = handle, pid = processes.own_pid(), all = {}, count = 0, queue = {},
-			      rests_until = 0 }, mt)
+  local self = setmetatable({ listener = listener, host = where.host, token = where.token, note = where.note,
+			      signals = signals, handle = handle, pid = processes.own_pid(), all = {}, count = 0,
+			      queue = {}, rests_until = 0 }, mt)
   repeat until self:step()
   local list = {}
   for c in pairs(self.all) do list[#list + 1] = c end

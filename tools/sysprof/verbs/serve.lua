@@ -168,7 +168,7 @@ function verb.main(this, opt, rest)
 	     :format(bracketed(address.host or "*"), address.port, port))
     return command.FAILED
   end
-  local where = { fd = listener, host = address.host }
+  local where = { fd = listener, host = address.host, note = this.say }
   if not is_local then
     local value, problem = token.of_user()
     if problem then this.say(problem) end
