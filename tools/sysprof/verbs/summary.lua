@@ -151,6 +151,8 @@ local function next_command(profile, paths, opt)
   if not st or st.kind ~= "file" or profile:totals() == 0 or #paths - 1 > LISTED then return nil end
   local path = opt.output == "sysprof.bin" and #paths == 1 and "" or " " .. text.quoted(opt.output)
   for i = 2, #paths do path = path .. " " .. text.quoted(paths[i]) end
+  local left = opt.gc and events.of_left(profile)	-- Who wants no garbage asks what is left.
+  if left then path = (" -e %s%s"):format(text.clean(left), path) end
   return ("next: luajit-sysprof report%s, annotate%s, or flame%s"):format(path, path, path)
 end
 
