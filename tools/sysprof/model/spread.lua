@@ -331,8 +331,8 @@ function its_methods:interval(row, amount)
   return low, high
 end
 
--- Returns the ends of the interval of the share that a row has of a whole, which has other rows, too. Of draws, the
--- whole is as uncertain as the row: the share has the variance of a ratio (Cochran 1977, ch. 2.11), and is never above 1.
+-- Returns the ends of the interval of the share that a row has of a whole. Of draws, the whole is uncertain, too: the
+-- share has the variance of a ratio (Cochran 1977, ch. 2.11), and is never above 1.
 function its_methods:share(row, amount, whole, sum)
   if whole.variance == 0 then
     local low, high = self:interval(row, amount)
