@@ -105,6 +105,32 @@ for asked, expected in pairs {
   t.equal(v:nothing_text(), "no sample passes the filters" .. (expected and ": " .. expected or ""), asked)
 end
 
+-- -- Rows ------------------------------------------------------------------
+
+local function rows_of(by)
+  local out = {}
+  local v = assert(view.new(assert(reader.parse_string(bytes)), { by = by }))
+  for i, row in ipairs((require("sysprof.formats.rows").hottest(v))) do
+    out[i] = ("%s %d"):format(row.entry.text, row.self)
+  end
+  return table.concat(out, ", ")
+end
+t.equal(rows_of("label"), "[no label] 98, route=/a tenant=x=1 20, route=/b 8", "rows by sets")
+t.equal(rows_of("label:route"), "[no label] 98, /a 20, /b 8", "rows by route")
+t.equal(rows_of("label:tenant"), "[no label] 106, x=1 20", "rows by tenant")
+t.equal(rows_of("label:x"), "[no label] 126", "rows by a label that nothing has")
+t.with_file(bytes, function(path)
+  local _, out = t.parse("--format=top --by=label:route " .. path)
+  t.contains(out, "  route\n", "head")
+  t.contains(out, "  /a\n", "row")
+  local status, _, err = t.parse("--format=top --by=label: " .. path)
+  t.equal(status, 2, "no key")
+  t.contains(err, "got 'label:'", "no key")
+end)
+bytes = B.new():context(1, 0):labels(1, { { "[other]", "[other]" } }):labelled(1):sample(0, 0):finish()
+t.equal(rows_of("label:route"), "[other] 1", "labels without room")
+bytes = stream()
+
 -- -- Damage ----------------------------------------------------------------
 
 local p = reader.parse_string(B.new():context(1, 0):labelled(9):sample(0, 0, 2):labelled(50):sample(0, 0):finish())
@@ -115,7 +141,11 @@ t.contains(p:problem_text(), "from this chunk on, 2 sets of labels are not defin
 local b = B.new():context(1, 0):labels(1, { { "a\nb", '"</script>' }, { "", "" }, { "\255", "\27[31m" } })
 bytes = b:labelled(1):sample(0, 0):finish()
 t.equal(text(json.decode(decoded("json", {})).samples[1].labels), ': \\xff:?[31m a?b:"</script>', "json: odd labels")
-t.equal(text(pprof.decode(decoded("pprof", {})).samples[1].labels), ': \\xff:?[31m a?b:"</script>', "pprof: odd labels")
+-- Servers refuse a profile with other keys.
+t.equal(text(pprof.decode(decoded("pprof", {})).samples[1].labels), '_:?[31m a_b:"</script>', "pprof: odd labels")
+b = B.new():context(1, 0):labels(1, { { "a.b-c d", "1" }, { "9", "2" }, { "age", "old" }, { "e_F0", "3" } })
+bytes = b:labelled(1):sample(0, 0):finish()
+t.equal(text(pprof.decode(decoded("pprof", {})).samples[1].labels), "_9:2 a_b_c_d:1 age_:old e_F0:3", "pprof: keys")
 
 -- Many sets, each with samples of several events.
 b = B.new():context(1, 0):event(0, "cpu", G.SPF_UNIT_US, 1e6):event(1, "faults", G.SPF_UNIT_COUNT, 1)

@@ -48,9 +48,11 @@ local ROWS = {
   { "reason", "reasons of the compiler" },
   { "age", "ages of what is live, in cycles of the collector" },
   { "syscall", "system calls that threads wait in" },
+  { "label", "sets of labels; label:KEY: values of one label" },
 }
 local ROW_NAMES = {}
 for i, row in ipairs(ROWS) do ROW_NAMES[i] = row[1] end
+local LABEL_ROWS = "^label:."
 
 -- Returns the help of --by with a default.
 local function rows_help(default)
@@ -105,7 +107,7 @@ local SPECS = {
     "name Lua frames by their current lines" } },
   { name = "traces", key = "traces", help = {
     "show compiled code as frames [trace N] and [trace N loop]" } },
-  { name = "by", key = "by", arg = "WHAT", choice = ROW_NAMES,
+  { name = "by", key = "by", arg = "WHAT", choice = ROW_NAMES, also = LABEL_ROWS,
     brief = "rows are lua, function, line, module, thread, ...", help = rows_help("function") },
   { name = "blocking", key = "blocking",
     brief = "only waits that block an event loop", help = {

@@ -173,6 +173,12 @@ local function put_types(w, view, list)
   put_number(w.out, PROFILE.default_sample_type, string_id(w, default))
 end
 
+-- Returns the key of a label as servers take it: they refuse profiles with others.
+local function key_of(key)
+  local clean = key:gsub("[^%w_]", "_")
+  return clean:find("^[%a_]") and clean or "_" .. clean
+end
+
 local function put_samples(w, view, list, count)
   local p, ids, values, columns_of = view.profile, {}, {}, {}
   for _, column in ipairs(list) do
@@ -200,7 +206,7 @@ local function put_samples(w, view, list, count)
     put_bytes(m, SAMPLE.label, label(w, "thread", threads.text(s.thread)))
     put_bytes(m, SAMPLE.label, label(w, "vmstate", selfreport.state_name(s.state)))
     for _, pair in ipairs(s.labels or {}) do
-      put_bytes(m, SAMPLE.label, label(w, text.clean(pair[1]), text.clean(pair[2])))
+      put_bytes(m, SAMPLE.label, label(w, key_of(pair[1]), text.clean(pair[2])))
     end
     put_bytes(w.out, PROFILE.sample, table.concat(m))
   end, true, true, KEPT)

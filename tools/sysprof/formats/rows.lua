@@ -1,5 +1,5 @@
 ----------------------------------------------------------------------------
--- Rows of tables: what each function, line, module, state, thread, type or age has of the samples.
+-- Rows of tables: what each function, line, module, state, thread, type, age or label has of the samples.
 --
 -- Self counts samples in the row itself. Total counts samples in it or in its callees; a recursive
 -- function counts once per sample. Marks such as [coroutine] are rows too, except among modules. A stack that
@@ -140,6 +140,24 @@ local slot_text = {
   syscall = function(_, view, slot) return top_waits.wait_of(view, slot).text end,
 }
 
+local NO_LABEL = "[no label]"
+
+function slot_text.label(slot)
+  local parts = {}
+  for i, pair in ipairs(slot.labels or {}) do parts[i] = pair[1] .. "=" .. pair[2] end
+  return parts[1] and text.clean(table.concat(parts, " ")) or NO_LABEL
+end
+
+-- Returns the function of slot_text for what a view wants rows of, or nil.
+local function text_function(by)
+  local key = by:match("^label:(.+)$")
+  if not key then return slot_text[by] end
+  return function(slot)
+    local value = labels.value(slot.labels, key) or labels.value(slot.labels, labels.OTHER)
+    return value and text.clean(value) or NO_LABEL
+  end
+end
+
 local function count_slots(view, text_of)
   local list, sum, entries = {}, 0, {}
   view:each_joined(function(_, _, v, slot)
@@ -157,7 +175,8 @@ end
 -- parts. The row of stacks without a Lua function is_vague if Lua frames may be missing there.
 function rows.count(view)
   local by = view.options.by or view.options.lines and "line" or "function"
-  if slot_text[by] then return count_slots(view, slot_text[by]) end
+  local text_of = text_function(by)
+  if text_of then return count_slots(view, text_of) end
   return count_frames(view, by)
 end
 
@@ -177,7 +196,7 @@ end
 -- Returns what a row of a view is.
 function rows.name(view)
   local by = view.options.by or view.options.lines and "line" or "function"
-  return by == "lua" and (view.options.lines and "Lua line" or "Lua function") or by
+  return by == "lua" and (view.options.lines and "Lua line" or "Lua function") or text.clean(by:gsub("^label:", ""))
 end
 
 -- Returns how many rows of a list a view shows.

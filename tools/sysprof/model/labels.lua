@@ -83,6 +83,9 @@ function labels.age_counts(counts)
   return list
 end
 
+-- Key and value of samples whose labels found all sets of their VM in use.
+labels.OTHER = "[other]"
+
 -- -- Values -----------------------------------------------------------------
 
 -- Returns the value of a key in a set, or nil. A set may be nil.

@@ -10,6 +10,7 @@ local G = require("sysprof.base.grammar")
 local bytes = require("sysprof.base.bytes")
 local events = require("sysprof.model.events")
 local fields = require("sysprof.read.fields")
+local labels = require("sysprof.model.labels")
 local limits = require("sysprof.base.limits")
 local numbers = require("sysprof.read.numbers")
 local things = require("sysprof.read.things")
@@ -240,7 +241,8 @@ define[G.SPF_LABELS] = function(d, buf, pos, stop)
     if not key then return nil end
     value, pos = str(buf, pos, stop)
     if not value then return nil end
-    list[#list + 1] = { key, value }
+    -- The reader adds ages itself.
+    list[#list + 1] = { key == labels.AGE and key .. "_" or key, value }
   end
   local set, fits = d.profile.label_sets:set(list)
   if d.labels[id] == nil and not d.profile:take_name(0) then return no_room(d) end
