@@ -26,6 +26,7 @@
 
 #include "lj_obj.h"
 #include "profile/alloc/lj_alloctype.h"
+#include "profile/api/lj_labelapi.h"
 #include "profile/control/lj_codump.h"
 #include "profile/api/lj_env.h"
 #include "profile/live/lj_live.h"
@@ -270,6 +271,8 @@ static int sysprof_start(lua_State *L)
 #define sysprof_dump       sysprof_start
 #define sysprof_coroutines sysprof_start
 #define sysprof_live       sysprof_start
+#define sysprof_label      sysprof_start
+#define sysprof_labelset   sysprof_start
 #define memprof_start      sysprof_start
 #define memprof_stop       sysprof_start
 #define memprof_count      sysprof_start
@@ -472,6 +475,10 @@ static const luaL_Reg sysprof_funcs[] = { { "start", sysprof_start },
 					  { "report", sysprof_report },
 					  { "coroutines", sysprof_coroutines },
 					  { "live", sysprof_live },
+#ifdef LUAJIT_DISABLE_SYSPROF
+					  { "label", sysprof_label },
+					  { "labelset", sysprof_labelset },
+#endif
 					  { NULL, NULL } };
 
 static const luaL_Reg memprof_funcs[] = { { "start", memprof_start },
@@ -485,8 +492,11 @@ static const luaL_Reg misc_funcs[] = { { NULL, NULL } };
 LUALIB_API int luaopen_misc(lua_State *L)
 {
   luaL_register(L, LUAM_MISCLIBNAME, misc_funcs);
-  lua_createtable(L, 0, 7);
+  lua_createtable(L, 0, 9);
   luaL_register(L, NULL, sysprof_funcs);
+#ifndef LUAJIT_DISABLE_SYSPROF
+  lj_labelapi_open(L);
+#endif
   lua_pushliteral(L, SYSPROF_VERSION);
   lua_setfield(L, -2, "version");
   lua_setfield(L, -2, "sysprof");

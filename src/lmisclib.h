@@ -333,6 +333,36 @@ LUAMISC_API int luaM_sysprof_live(lua_State *L);
 LUAMISC_API int luaM_sysprof_coroutines(lua_State *L, const char *format, char **text,
 					size_t *len);
 
+/* -- Labels ------------------------------------------------------------------ */
+
+/* A label: texts that end with NUL. */
+struct luam_Sysprof_Label {
+  const char *key, *value;
+};
+
+/* Holds a set of n labels for L's VM; *set is its handle, 0 for n = 0. Equal sets have the same
+** handle. Texts become valid UTF-8 without control characters, keys of at most 48 bytes, values
+** of 192. A VM has 4,096 sets at a time; further ones are the set [other]. The caller releases
+** the handle once for each call. Needs no profile.
+** PROFILE_ERRUSE: more than 16 labels, an empty key, or NULL. PROFILE_ERRMEM: no memory.
+*/
+LUAMISC_API int luaM_sysprof_labelset(lua_State *L, const struct luam_Sysprof_Label *labels,
+				      size_t n, uint32_t *set);
+
+/* Gives the coroutine L a set of labels, which it holds until it gets another one or ends; 0: no
+** labels. If previous is not NULL, *previous is the handle of its former set, or 0; the caller
+** releases it. PROFILE_ERRUSE: the VM has no such set now.
+*/
+LUAMISC_API int luaM_sysprof_label(lua_State *L, uint32_t set, uint32_t *previous);
+
+/* Releases the caller's handle of a set. PROFILE_ERRUSE: the VM has no such set now. */
+LUAMISC_API int luaM_sysprof_labelset_release(lua_State *L, uint32_t set);
+
+/* For FFI calls: gives the running coroutine the set of an object of misc.sysprof.labelset. Other
+** addresses than its own are not allowed, but NULL, which does nothing.
+*/
+LUAMISC_API void luaM_sysprof_uselabels(const void *labelset);
+
 /* -- Memory ----------------------------------------------------------------- */
 
 /* Types of allocations, the indices of luam_Memprof_Count.type. */

@@ -9,6 +9,9 @@
 # luajit_choose(NAME FILE WHY KEY0 KEY1 ...) searches src/FILE for the keys. It defines
 # NAME in lj_base.h as the number of the key that the file contains. A key must not
 # contain a semicolon.
+#
+# luajit_has(NAME FILE KEY) sets NAME: does src/FILE contain the key? For functions that only
+# some LuaJITs have.
 
 luajit_edit(lib_init.c [["lj_arch.h"]]
   AFTER [[#include "lmisclib.h"]]
@@ -78,15 +81,27 @@ luajit_edit(lj_dispatch.h [[BCIns bcff[GG_NUM_ASMFF];]]
 luajit_edit(lj_dispatch.h [[BCIns bcff[GG_NUM_ASMFF];]]
   AFTER [[  struct CoWait *cowait;]]
   "waits of the VM's coroutines; at the end of the struct, so no offset changes")
+luajit_edit(lj_dispatch.h [[BCIns bcff[GG_NUM_ASMFF];]]
+  AFTER [[  struct CoRecords *corecords;]]
+  "records of the VM's coroutines; at the end of the struct, so no offset changes")
+luajit_edit(lj_dispatch.h [[BCIns bcff[GG_NUM_ASMFF];]]
+  AFTER [[  struct Labels *labels;]]
+  "sets of labels of the VM; at the end of the struct, so no offset changes")
 luajit_edit(lj_obj.h [[/* Thread status. */]]
-  AFTER [[  uint32_t sysprof_yield_lo;]]
-  "time of a coroutine's last yield, lower half; in padding, so no offset changes")
+  AFTER [[  uint32_t sysprof_label;]]
+  "number of a coroutine's set of labels; in padding, so no offset changes")
 luajit_edit(lj_obj.h [[/* True stack size (incl. LJ_STACK_EXTRA). */]]
-  AFTER [[  uint32_t sysprof_yield_hi;]]
-  "its upper half; in padding, so no offset changes")
+  AFTER [[  uint32_t sysprof_record;]]
+  "number of a coroutine's record; in padding, so no offset changes")
 luajit_edit(lj_state.c [[L1->dummy_ffid = FF_C;]]
-  AFTER [[  L1->sysprof_yield_lo = L1->sysprof_yield_hi = 0;]]
-  "a new coroutine has not yielded")
+  AFTER [[  lj_vmhooks_thread_new(L, L1);]]
+  "a new coroutine has no record, and the labels of the one that runs")
+luajit_has(has_resetthread lj_api.c [[void lua_resetthread(]])
+if(has_resetthread) # OpenResty's LuaJIT.
+  luajit_edit(lj_api.c [[th->dummy_ffid = FF_C;]]
+    BEFORE [[  lj_vmhooks_thread_clear(G(L), th);]]
+    "a coroutine that begins anew has no labels and no record")
+endif()
 luajit_edit(lj_api.c [["lj_strfmt.h"]]
   AFTER [[#include "profile/api/lj_vmhooks.h"]]
   "declares the calls below")

@@ -77,6 +77,13 @@ function(luajit_choose name file why)
   endif()
 endfunction()
 
+# See edits.cmake.
+function(luajit_has name file key)
+  read_once(${file})
+  find_key("${text_${file}}" "${key}" count position)
+  set(${name} ${count} PARENT_SCOPE)
+endfunction()
+
 # See edits.cmake. The edited text waits in the variable text_FILE.
 function(luajit_edit file key where line why)
   read_once(${file})

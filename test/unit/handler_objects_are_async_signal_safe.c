@@ -131,6 +131,7 @@ static const Allowed allowed[] = {
   { "lj_sampler", "nanosleep", "outside of the handler only" },
   { "lj_sample", "lj_vmtables_inherit", "atomics and a bare system call" },
   { "lj_sample", "lj_bgthread_wake", "atomics and a bare system call" },
+  { "lj_totals", "lj_labels_limit", "outside of the handler only" },
   { "lj_handover", "lj_bgthread_wake", "atomics and a bare system call" },
   { "lj_chunkqueue", "lj_osthread_lives", "outside of the handler only" },
   { "lj_chunkqueue", "lj_osthread_self", "outside of the handler only" },
@@ -151,7 +152,7 @@ static const char *const objects[] = {
   "lj_loadmap",      "lj_elfnote",    "lj_elfobj",      "lj_safepoint",  "lj_ctlsig",
   "lj_procfile",     "lj_handover",   "lj_ossignal",    "lj_osobjects",  "lj_clockslot",
   "lj_clockforeign", "lj_clockkinds", "lj_ctlstack",    "lj_rowtab",     "lj_cfunctab",
-  "lj_ownfd",        "lj_osloaded"
+  "lj_ownfd",        "lj_osloaded",   "lj_labelread"
 };
 #define NOBJECTS (sizeof(objects) / sizeof(objects[0]))
 

@@ -15,7 +15,10 @@
 
 #include "lj_obj.h"
 #include "profile/control/lj_codump.h"
+#include "profile/coroutine/lj_cowait.h"
+#include "profile/labels/lj_labels.h"
 #include "profile/live/lj_live.h"
+#include "profile/api/lj_labelapi.h"
 #include "profile/api/lj_memprof.h"
 #include "profile/start/lj_options.h"
 #include "profile/start/lj_opttext.h"
@@ -23,6 +26,7 @@
 #include "profile/start/lj_startfile.h"
 #include "profile/start/lj_sysprof.h"
 #include "profile/base/lj_seccomp.h"
+#include "profile/session/lj_registry.h"
 
 /* The public numbers of broken stacks are those of the stream format. */
 LJ_STATIC_ASSERT(LUAM_SYSPROF_BROKEN_NO_BASE == SPF_BROKEN_NO_BASE);
@@ -215,6 +219,67 @@ LUAMISC_API int luaM_sysprof_coroutines(lua_State *L, const char *format, char *
   begin_call();
   return end_call(lj_codump_text(L, cf, text, len) ? PROFILE_SUCCESS : PROFILE_ERRMEM,
 		  NULL);
+}
+
+/* -- Labels ------------------------------------------------------------------ */
+
+static int refuse(const char *why)
+{
+  snprintf(lj_options_errmsg(), EVENT_ERRMSG_MAX, "%s", why);
+  return PROFILE_ERRUSE;
+}
+
+static const char no_set[] =
+  "the VM has no such set of labels: it was released, or is of another VM";
+
+LUAMISC_API int luaM_sysprof_labelset(lua_State *L, const struct luam_Sysprof_Label *labels,
+				      size_t n, uint32_t *set)
+{
+  LabelPair pair[LABELS_PAIRS];
+  Labels *ls;
+  size_t i;
+  if (!L || !set || (n && !labels)) return is_null(!L ? "L" : set ? "labels" : "set");
+  *set = 0;
+  if (n > LABELS_PAIRS) return refuse("a set has more than 16 labels; expected fewer");
+  for (i = 0; i < n; i++) {
+    const struct luam_Sysprof_Label *l = &labels[i];
+    if (!l->key || !l->value) return is_null(l->key ? "value" : "key");
+    if (!l->key[0]) return refuse("the key of a label is empty; expected a name");
+    pair[i].key = l->key;
+    pair[i].value = l->value;
+    pair[i].klen = strlen(l->key);
+    pair[i].vlen = strlen(l->value);
+  }
+  begin_call();
+  if (n == 0 || lj_registry_isclosed(G(L))) return end_call(PROFILE_SUCCESS, NULL);
+  ls = lj_labels_of(G(L));
+  if (ls)
+    *set = lj_labelapi_handle(
+      L, lj_labels_get(ls, ls->made, lj_labels_encode(ls, pair, (int)n)));
+  return end_call(ls ? PROFILE_SUCCESS : PROFILE_ERRMEM, NULL);
+}
+
+LUAMISC_API int luaM_sysprof_label(lua_State *L, uint32_t set, uint32_t *previous)
+{
+  uint32_t number;
+  if (!L) return is_null("L");
+  if (previous) *previous = 0;
+  if (!lj_labelapi_number(L, set, &number)) return refuse(no_set);
+  if (previous && L2GG(L)->labels) {
+    labels_hold(L2GG(L)->labels, L->sysprof_label);
+    *previous = lj_labelapi_handle(L, L->sysprof_label);
+  }
+  if (L2GG(L)->labels) lj_cowait_label(L, number);
+  return end_call(PROFILE_SUCCESS, NULL);
+}
+
+LUAMISC_API int luaM_sysprof_labelset_release(lua_State *L, uint32_t set)
+{
+  uint32_t number;
+  if (!L) return is_null("L");
+  if (!lj_labelapi_number(L, set, &number)) return refuse(no_set);
+  if (number) labels_release(L2GG(L)->labels, number);
+  return end_call(PROFILE_SUCCESS, NULL);
 }
 
 /* -- Memory ------------------------------------------------------------------ */

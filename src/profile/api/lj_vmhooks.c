@@ -98,6 +98,7 @@ void lj_vmhooks_close(global_State *g)
   lj_memprof_close();
   if (!lj_control_has(g) && !lj_registry_of(g)) { /* Never started. */
     lj_registry_close(g);
+    lj_labels_close(g);
     return;
   }
   lj_sysprof_collectlast(mainthread(g));
@@ -111,8 +112,10 @@ void lj_vmhooks_close(global_State *g)
     lj_allochook_close(g);
     lj_cowait_close(g);
     lj_jitevents_close(g);
+    lj_corecord_close(g);
   }
   lj_registry_close(g);
+  lj_labels_close(g);
   lj_process_unlock();
 }
 
@@ -183,11 +186,20 @@ void lj_vmhooks_proto_free(global_State *g, GCproto *pt)
   vmhook_leave(p);
 }
 
+void lj_vmhooks_thread_clear(global_State *g, lua_State *L)
+{
+  GG_State *gg = G2GG(g);
+  if (gg->cowait) lj_cowait_threadfree(gg->cowait, L);
+  if (L->sysprof_label && gg->labels) labels_set(gg->labels, L, 0);
+  if (L->sysprof_record && gg->corecords) lj_corecord_free(gg->corecords, L);
+}
+
 void lj_vmhooks_thread_free(global_State *g, lua_State *L)
 {
-  Profile *p = vmhook_enter(g);
+  Profile *p;
+  lj_vmhooks_thread_clear(g, L);
+  p = vmhook_enter(g);
   if (!p) return;
-  if (G2GG(g)->cowait) lj_cowait_threadfree(G2GG(g)->cowait, L);
   if (obj2gco(L) == gcref(g->cur_L)) relaxed_set(&g->cur_L.gcptr64, 0);
   lj_vmgate_change_begin(&p->gate);
   lj_vmgate_change_end(&p->gate);

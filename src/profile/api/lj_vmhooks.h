@@ -19,6 +19,7 @@
 #include "profile/clock/lj_clock.h"
 #include "profile/coroutine/lj_cowait.h"
 #include "profile/jit/lj_jitevents.h"
+#include "profile/labels/lj_labels.h"
 #include "profile/lua/lj_jitmap.h"
 
 /* lua_close is about to free the VM. Takes the lock. */
@@ -38,6 +39,16 @@ LJ_FUNC void lj_vmhooks_gc_swept(global_State *g);
 
 /* The collector is about to free a prototype. */
 LJ_FUNC void lj_vmhooks_proto_free(global_State *g, GCproto *pt);
+
+/* LuaJIT creates a coroutine. L: its creator. */
+static LJ_AINLINE void lj_vmhooks_thread_new(lua_State *L, lua_State *L1)
+{
+  L1->sysprof_label = L1->sysprof_record = 0;
+  if (LJ_UNLIKELY(L2GG(L)->labels != NULL)) lj_labels_inherit(L, L1);
+}
+
+/* A coroutine loses its labels and its record: it begins anew, or ends. */
+LJ_FUNC void lj_vmhooks_thread_clear(global_State *g, lua_State *L);
 
 /* The collector is about to free a coroutine. */
 LJ_FUNC void lj_vmhooks_thread_free(global_State *g, lua_State *L);

@@ -52,6 +52,7 @@ static const uint32_t hidden[][2] = {
 static int is_hidden(uint32_t c, uint32_t before)
 {
   size_t i;
+  if (c >= 0x20 && c < 0x7f) return 0;
   for (i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
     if (c >= hidden[i][0] && c <= hidden[i][1]) {
       int joins = c == 0x200c || c == 0x200d || (c >= 0xfe00 && c <= 0xfe0f);

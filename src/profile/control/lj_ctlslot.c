@@ -417,6 +417,12 @@ int lj_ctlslot_ischild(const Control *c)
 static void late_place(void *ctx, const char *place, uint32_t n)
 {
   LateDump *ld = (LateDump *)ctx;
+  uint32_t i;
+  for (i = 0; place && i < ld->nplace; i++)
+    if (strcmp(ld->place[i].name, place) == 0) { /* With other labels. */
+      ld->place[i].n += n;
+      return;
+    }
   if (!place || ld->nplace == LATEDUMP_PLACES) {
     ld->nmore += n;
     return;

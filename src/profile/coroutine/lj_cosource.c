@@ -73,8 +73,13 @@ static void co_stop(Event *ev)
 static void co_limit(const Event *ev, char *text)
 {
   uint64_t many = wait_of(ev) ? relaxed_get(&wait_of(ev)->many) : 0;
+  uint64_t untimed = wait_of(ev) ? relaxed_get(&wait_of(ev)->untimed) : 0;
   text[0] = '\0';
-  if (many)
+  if (untimed)
+    snprintf(text, EVENT_TEXT_MAX,
+	     "coroutine-wait: %llu waits are missing: there was no memory for their time",
+	     (unsigned long long)untimed);
+  else if (many)
     snprintf(text, EVENT_TEXT_MAX,
 	     "coroutine-wait: %llu waits have no stack, only their line: samples would "
 	     "take more than 2 %% of the time",

@@ -9,7 +9,6 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* For RUSAGE_THREAD. */
 #endif
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +25,7 @@
 #include "profile/coroutine/lj_cowait.h"
 #include "profile/coroutine/lj_cowalk.h"
 #include "profile/host/lj_vmstub.h"
+#include "profile/labels/lj_labels.h"
 
 #define FLUSH_NS      1000000000 /* From one flush of the sums to the next. */
 #define SHARE         50         /* Samples of single waits may take 1/SHARE of the time. */
@@ -44,21 +44,17 @@ static CoWait *state_of(const global_State *g)
 
 /* -- Time of a yield ---------------------------------------------------------- */
 
-/* The halves stand in two gaps of lua_State: so it has the size that the compiler knows. */
-LJ_STATIC_ASSERT(offsetof(lua_State, glref) == 16 &&
-		 offsetof(lua_State, sysprof_yield_lo) == 12);
-LJ_STATIC_ASSERT(offsetof(lua_State, sysprof_yield_hi) ==
-		 offsetof(lua_State, stacksize) + 4);
-
-static LJ_AINLINE uint64_t yield_time(const lua_State *L)
+static LJ_AINLINE uint64_t yield_time(const CoWait *w, const lua_State *L)
 {
-  return (uint64_t)L->sysprof_yield_hi << 32 | L->sysprof_yield_lo;
+  const CoRecord *r = corecord_find(w->records, L);
+  return LJ_LIKELY(r != NULL) ? r->yielded : 0;
 }
 
-static LJ_AINLINE void yield_settime(lua_State *L, uint64_t tick)
+static LJ_AINLINE void yield_settime(CoWait *w, lua_State *L, uint64_t tick)
 {
-  L->sysprof_yield_lo = (uint32_t)tick;
-  L->sysprof_yield_hi = (uint32_t)(tick >> 32);
+  CoRecord *r = corecord_find(w->records, L);
+  if (LJ_LIKELY(r != NULL) || (r = lj_corecord_new(w->records, L)) != NULL)
+    r->yielded = tick;
 }
 
 /* -- Samples ----------------------------------------------------------------- */
@@ -85,12 +81,19 @@ static void set_leaf(SampleHead *head, int kind)
   head->work_arg = kind == COSUM_SHORT ? 0 : SPF_UNSEEN_MANY;
 }
 
-/* Take samples of the sums of a place, and clear them. */
+/* Take samples of the sums of a site, and clear them. */
 static int take_sums(CoWait *w, Event *ev, CoSite *cs)
 {
   SampleStack stack = { NULL, cs->pt, (const void *)cs->pc };
   SampleHead head = { .stack = &stack, .is_retried = 1 };
+  SampleDef def;
   int kind;
+  if (cs->label) {
+    lj_labels_define(w->g, cs->label, &def);
+    head.labels = def.id;
+    head.def = &def;
+    head.ndef = 1;
+  }
   for (kind = 0; kind < COSUM__MAX; kind++) {
     CoSum *sum = &cs->sum[kind];
     if (sum->waits == 0) continue;
@@ -103,15 +106,20 @@ static int take_sums(CoWait *w, Event *ev, CoSite *cs)
   return 1;
 }
 
+static void site_clear(CoWait *w, CoSite *cs)
+{
+  relaxed_set(&cs->pc, 0);
+  cs->pt = NULL;
+  if (cs->label) labels_release(G2GG(w->g)->labels, cs->label);
+  cs->label = 0;
+}
+
 /* Free the sites whose sums have been taken and where nobody waits. */
 static void sites_clear(CoWait *w)
 {
   int i;
   for (i = 0; i < COWAIT_SITES; i++)
-    if (w->site[i].waiting == 0) {
-      relaxed_set(&w->site[i].pc, 0);
-      w->site[i].pt = NULL;
-    }
+    if (w->site[i].waiting == 0) site_clear(w, &w->site[i]);
 }
 
 int lj_cowait_flush(CoWait *w, Event *ev)
@@ -199,32 +207,40 @@ static void find_func(lua_State *L, CoSite *cs)
     }
 }
 
-/* Return the sum for a coroutine that yielded at a PC; other if there is no room. */
+/* Slot of a PC and a set of labels. */
+static LJ_AINLINE uint32_t site_slot(uintptr_t pc, uint32_t label)
+{
+  return hash_slot(pc ^ (uint64_t)label << 48, COWAIT_BITS);
+}
+
+/* Return the site for a coroutine that yielded at a PC; other if there is no room. */
 static LJ_NOINLINE CoSite *site_new(CoWait *w, lua_State *L, uintptr_t pc)
 {
-  CoSite found = { .pc = 0 }, *room = NULL;
+  CoSite found = { .pc = 0, .label = L->sysprof_label }, *room = NULL;
   uint32_t i, slot;
   find_func(L, &found);
   if (!found.pt || !found.pc) return &w->other;
   if (found.pc != pc) pc = found.pc;
-  slot = hash_slot(pc, COWAIT_BITS);
+  slot = site_slot(pc, found.label);
   for (i = 0; i < PROBES; i++, slot = (slot + 1) & (COWAIT_SITES - 1)) {
     CoSite *cs = &w->site[slot];
-    if (cs->pc == pc) return cs;
+    if (cs->pc == pc && cs->label == found.label) return cs;
     if (!cs->pc && !room) room = cs;
   }
   if (!room) return &w->other;
   *room = found;
+  labels_hold(G2GG(w->g)->labels, room->label);
   site_place(room);
   return room;
 }
 
-/* Return the site of a PC, or NULL. */
-static LJ_AINLINE CoSite *site_find(CoWait *w, uintptr_t pc)
+/* Return the site of a PC and a set of labels, or NULL. */
+static LJ_AINLINE CoSite *site_find(CoWait *w, uintptr_t pc, uint32_t label)
 {
-  uint32_t i, slot = hash_slot(pc, COWAIT_BITS);
+  uint32_t i, slot = site_slot(pc, label);
   for (i = 0; i < PROBES; i++, slot = (slot + 1) & (COWAIT_SITES - 1))
-    if (LJ_LIKELY(w->site[slot].pc == pc)) return &w->site[slot];
+    if (LJ_LIKELY(w->site[slot].pc == pc && w->site[slot].label == label))
+      return &w->site[slot];
   return NULL;
 }
 
@@ -239,7 +255,7 @@ static LJ_AINLINE uintptr_t caller_pc(const lua_State *L)
 static LJ_AINLINE CoSite *site_of(CoWait *w, lua_State *L)
 {
   uintptr_t pc = caller_pc(L);
-  CoSite *cs = pc ? site_find(w, pc) : NULL;
+  CoSite *cs = pc ? site_find(w, pc, L->sysprof_label) : NULL;
   return LJ_LIKELY(cs != NULL) ? cs : site_new(w, L, pc);
 }
 
@@ -264,8 +280,7 @@ static void site_ends(CoWait *w, Event *ev, CoSite *cs)
     }
   w->other.waiting += cs->waiting; /* They are dead, and are freed soon. */
   cs->waiting = 0;
-  relaxed_set(&cs->pc, 0);
-  cs->pt = NULL;
+  site_clear(w, cs);
 }
 
 /* The collector frees strings before functions: so a function that it frees has no name then. */
@@ -349,7 +364,12 @@ static LJ_NOINLINE void look_for_sleep(CoWait *w, uint64_t now, int is_blocking)
 static void wait_ends(CoWait *w, lua_State *L, uint64_t now)
 {
   CoSite *cs = site_of(w, L);
-  uint64_t from = yield_time(L), ticks;
+  uint64_t from = yield_time(w, L), ticks;
+  if (LJ_UNLIKELY(L->sysprof_record == CORECORD_NONE)) {
+    waits_less(w, cs);
+    relaxed_set(&w->untimed, w->untimed + 1);
+    return;
+  }
   if (LJ_LIKELY(from >= w->since)) waits_less(w, cs);
   else from = w->since;
   ticks = now > from ? now - from : 0;
@@ -379,7 +399,7 @@ void lj_cowait_yield(lua_State *L)
   CoWait *w = state_of(G(L));
   CoSite *cs;
   if (LJ_UNLIKELY(!relaxed_get(&w->on) || !((uintptr_t)L->cframe & CFRAME_RESUME))) return;
-  yield_settime(L, run_ends(w));
+  yield_settime(w, L, run_ends(w));
   cs = site_of(w, L);
   relaxed_set(&cs->waiting, cs->waiting + 1);
 }
@@ -406,13 +426,31 @@ void lj_cowait_resume(lua_State *L)
   w->running = L;
 }
 
+/* Does a coroutine count among those that wait at a site? */
+static int is_waiting(const CoWait *w, const lua_State *L)
+{
+  return relaxed_get(&w->on) && L->status == LUA_YIELD && yield_time(w, L) >= w->since;
+}
+
 void lj_cowait_threadfree(CoWait *w, const lua_State *L)
 {
   if (w->running == L) w->running = NULL;
-  if (relaxed_get(&w->on) && L->status == LUA_YIELD && yield_time(L) >= w->since) {
+  if (is_waiting(w, L)) {
     uintptr_t pc = caller_pc(L);
-    CoSite *cs = pc ? site_find(w, pc) : NULL;
+    CoSite *cs = pc ? site_find(w, pc, L->sysprof_label) : NULL;
     waits_less(w, cs ? cs : &w->other);
+  }
+}
+
+void lj_cowait_label(lua_State *L, uint32_t label)
+{
+  CoWait *w = state_of(G(L));
+  int waits = w && is_waiting(w, L);
+  if (waits) waits_less(w, site_of(w, L));
+  labels_set(G2GG(G(L))->labels, L, label);
+  if (waits) {
+    CoSite *cs = site_of(w, L);
+    relaxed_set(&cs->waiting, cs->waiting + 1);
   }
 }
 
@@ -451,8 +489,11 @@ static void call_wrap(lua_State *L)
 int lj_cowait_age(const lua_State *L, uint64_t *ns, int *is_least)
 {
   const CoWait *w = state_of(G(L));
-  uint64_t from = yield_time(L), now;
-  if (!w || !relaxed_get(&w->on) || L->status != LUA_YIELD) return 0;
+  uint64_t from, now;
+  if (!w || !relaxed_get(&w->on) || L->status != LUA_YIELD ||
+      L->sysprof_record == CORECORD_NONE)
+    return 0;
+  from = yield_time(w, L);
   now = lj_ticks_now(&w->rate);
   *is_least = from < w->since;
   if (*is_least) from = w->since;
@@ -468,6 +509,11 @@ CoWait *lj_cowait_of(global_State *g)
   if (w) return w;
   w = (CoWait *)calloc(1, sizeof(*w));
   if (!w) return NULL;
+  w->records = lj_corecord_of(g);
+  if (!w->records) {
+    free(w);
+    return NULL;
+  }
   w->g = g;
   w->next = states;
   states = w;
@@ -481,10 +527,13 @@ CoWait *lj_cowait_of(global_State *g)
 
 void lj_cowait_start(CoWait *w, const Event *ev, uint64_t threshold_ns)
 {
+  int i;
   lj_ticks_begin(&w->rate);
+  for (i = 0; i < COWAIT_SITES; i++)
+    if (w->site[i].label) labels_release(G2GG(w->g)->labels, w->site[i].label);
   memset(w->site, 0, sizeof(w->site));
   memset(&w->other, 0, sizeof(w->other));
-  w->many = 0;
+  w->many = w->untimed = 0;
   w->door = ev->door;
   w->ops = ev->spec.ops;
   w->threshold = (uint64_t)((double)threshold_ns / w->rate.ns);
@@ -501,8 +550,11 @@ void lj_cowait_start(CoWait *w, const Event *ev, uint64_t threshold_ns)
 
 void lj_cowait_stop(CoWait *w, int is_ours)
 {
+  int i;
   relaxed_set(&w->on, 0);
-  if (is_ours) lj_vmstub_take(w->g);
+  if (!is_ours) return;
+  lj_vmstub_take(w->g);
+  for (i = 0; i < COWAIT_SITES; i++) site_clear(w, &w->site[i]);
 }
 
 void lj_cowait_close(global_State *g)

@@ -2,8 +2,9 @@
 ** Waits of coroutines: from a yield to the resume, by exact times.
 ** Context: ordinary code of the thread that runs the VM, unless a function says otherwise.
 **
-** A yield notes the time in the coroutine. The resume subtracts it. A wait above the threshold
-** becomes a sample with the coroutine's stack. The others are summed by the line that yielded.
+** A yield notes the time in the coroutine's record. The resume subtracts it. A wait above the
+** threshold becomes a sample with the coroutine's stack. The others are summed by the line that
+** yielded and the coroutine's labels.
 ** Samples spend a credit, a part of the time. Without credit, a long wait goes into a sum, too.
 **
 ** When the thread last slept, a coroutine that was ready would have run. So it waited at least
@@ -20,10 +21,12 @@
 
 #include "lj_obj.h"
 #include "profile/base/lj_ticks.h"
+#include "profile/coroutine/lj_corecord.h"
 #include "profile/event/lj_event.h"
 
-#define COWAIT_BITS  10
-#define COWAIT_SITES (1 << COWAIT_BITS) /* Lines whose waits are summed at a time. */
+#define COWAIT_BITS 12
+#define COWAIT_SITES \
+  (1 << COWAIT_BITS) /* Lines and labels whose waits are summed at a time. */
 
 /* Why waits are summed. */
 enum { COSUM_SHORT, COSUM_MANY, COSUM__MAX };
@@ -34,11 +37,12 @@ typedef struct CoSum {
 
 #define COWAIT_PLACE 48 /* Bytes of a place, with its NUL. */
 
-/* Waits of coroutines that yielded at one place. */
+/* Waits of coroutines that yielded at one place, with the same labels. */
 typedef struct CoSite {
   uintptr_t pc;      /* Behind the call that yielded, 0: free. */
   const GCproto *pt; /* Its function. NULL: no Lua function has called. */
   CoSum sum[COSUM__MAX];
+  uint32_t label;           /* Number of their set of labels, which the site holds. */
   uint32_t waiting;         /* Coroutines that wait now. */
   char place[COWAIT_PLACE]; /* "source:line", cut at the left. */
 } CoSite;
@@ -47,7 +51,8 @@ typedef struct CoSite {
 typedef struct CoWait CoWait;
 struct CoWait {
   global_State *g;
-  int on; /* The event runs. */
+  CoRecords *records; /* Of the VM. */
+  int on;             /* The event runs. */
   TickRate rate;
   uint64_t since;     /* Tick at which the event began. */
   uint64_t threshold; /* Ticks: shorter waits are summed. */
@@ -55,14 +60,15 @@ struct CoWait {
   int64_t credit_ns;  /* Time that samples may take now, below 0: have taken too much, */
   uint64_t credit_at; /* and the tick of its last growth. */
   uint64_t many; /* Waits above the threshold that were summed, because they were many. */
-  uint64_t last; /* Tick of the last yield or resume, */
-  uint64_t gap;  /* and ticks after which the thread may have slept. */
+  uint64_t untimed;            /* Waits of coroutines without a record. */
+  uint64_t last;               /* Tick of the last yield or resume, */
+  uint64_t gap;                /* and ticks after which the thread may have slept. */
   const lua_State *running;    /* Coroutine that was resumed last, unless it has yielded. */
   uint64_t slept;              /* Tick at which the thread had just slept, */
   long sleeps;                 /* and how often it had. */
   EventDoor *door;             /* Way to the running profile, */
   const struct SourceOps *ops; /* and the source of its event. */
-  CoSite site[COWAIT_SITES], other; /* other: of lines without room. */
+  CoSite site[COWAIT_SITES], other; /* other: of lines and labels without room. */
   CoWait *next;                     /* All of them. Under the lock. */
 };
 
@@ -93,6 +99,9 @@ LJ_FUNC void lj_cowait_marked(CoWait *w);
 
 /* LuaJIT is about to free a coroutine, which may refer to freed objects. */
 LJ_FUNC void lj_cowait_threadfree(CoWait *w, const lua_State *L);
+
+/* Give a coroutine, which may wait, a set of labels or none. */
+LJ_FUNC void lj_cowait_label(lua_State *L, uint32_t label);
 
 /* Call known for each place where coroutines wait that have yielded since the event began, as far
 ** as places are known; place NULL: elsewhere. Any thread that keeps the VM from being closed. The

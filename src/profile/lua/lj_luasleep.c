@@ -526,6 +526,7 @@ static int walk_all(LuaSleep *ls)
   for (n = 0; n < COROUTINES; n++) {
     Thread t;
     if (!thread_read(ls, &t, L)) return 0;
+    if (ls->label == 0) ls->label = t.copy.sysprof_label;
     f = (uintptr_t)t.copy.base - 8;
     pc = trace = 0;
     if (n == 0 && !find_top(ls, &t, &f, &pc, &trace)) return 0;
@@ -543,7 +544,7 @@ void lj_luasleep_walk(LuaSleep *ls)
   ls->res.top = TOP_NONE;
   ls->res.broken = -1;
   ls->res.nbounds = 0;
-  ls->nfunc = ls->ncfunc = ls->steps = 0;
+  ls->nfunc = ls->ncfunc = ls->steps = ls->label = 0;
   if (ls->hs->nvm == 0) return; /* The host has not entered the VM. */
   if (!walk_all(ls)) {
     ls->res.top = TOP_UNKNOWN;

@@ -45,6 +45,7 @@ typedef struct LuaSleep {
 		      ** function its index in cfunc, plus 1, as its number. */
   /* Results. */
   LuaResult res;
+  uint32_t label; /* As in LuaWalk. */
   uint32_t steps; /* Frames read, which bounds the work. */
   uint32_t nfunc;
   SleepFunc func[LUASLEEP_FUNCS];

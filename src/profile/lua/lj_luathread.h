@@ -46,6 +46,7 @@ typedef struct LuaWalk {
   int broken;       /* SPF_BROKEN_* or -1. */
   int refused;      /* SPF_REFUSED_* of a broken stack. */
   uint32_t nbounds; /* CBOUND and RESUME frames pushed. */
+  uint32_t label;   /* Labels of the innermost coroutine that has some, see lj_labels.h. */
   /* Kept from walk to walk. */
   FuncEntry *unnamed;    /* The last pushed function if it needs a name, else NULL. */
   CFuncEntry *unnamed_c; /* The same of C functions, until the step is named. */

@@ -8,6 +8,7 @@
 
 #include "lj_obj.h"
 #include "lj_frame.h"
+#include "profile/base/lj_relaxed.h"
 #include "profile/lua/lj_luawalk.h"
 
 #define LUAWALK_THREADS 1000 /* Nested coroutines walked at most. */
@@ -58,6 +59,7 @@ static int walk_threads(LuaWalk *ls, lua_State *L, const LuaTop *top, int i,
     if (!lj_luaframe_area(&a, &ls->in, L) ||
 	!lj_safeload_vm(ls->in.pk, L, sizeof(lua_State)))
       return lj_luathread_refuse(ls, 0, SPF_REFUSED_RESUMER_NO_STACK);
+    if (ls->label == 0) ls->label = relaxed_get(&L->sysprof_label);
     res = lj_luathread_walk(ls, &a, &c, no_lua_frame && n == 0, at);
     if (res <= 0) return res;
     last = ls->memo.walked_last;
@@ -86,6 +88,7 @@ int lj_luawalk_try(LuaWalk *ls, lua_State *L, const LuaTop *top, int i, int no_l
   ls->has_lua = 0;
   ls->broken = -1;
   ls->nbounds = ls->passed = 0;
+  ls->label = 0;
   lj_luathread_pushtop(ls, top, i);
   res = walk_threads(ls, L, top, i, no_lua_frame);
   if (res > 0 && ls->broken == SPF_BROKEN_TRACE) ls->refused = SPF_REFUSED_NO_POSITION;
@@ -147,6 +150,7 @@ void lj_luawalk_walk(LuaWalk *ls, const WalkRegs *regs)
   else if (ls->in.moving) lj_safeload_keptonly(ls->in.pk, ls->in.unmaps);
   lj_luamemo_sample(&ls->memo);
   ls->in.moving_to = 0;
+  ls->label = 0;
   res = walk_candidates(ls);
   if (res < 0 && ls->in.moving) {
     ls->in.moving_to = lj_luatop_newstack(&ls->in, regs);
@@ -156,6 +160,7 @@ void lj_luawalk_walk(LuaWalk *ls, const WalkRegs *regs)
   ls->broken = res < 0 ? SPF_BROKEN_CHAIN : SPF_BROKEN_NO_BASE;
   ls->top = TOP_UNKNOWN;
   ls->nbounds = 0;
+  ls->label = 0;
   lj_framelist_reset(ls->frames);
   lj_framelist_push(ls->frames, frame_word(SPF_FRAME_BROKEN, ls->broken));
 }

@@ -9,6 +9,7 @@
 #define _LJ_KEPTSTACK_H
 
 #include "profile/capture/lj_batch.h"
+#include "profile/labels/lj_labelread.h"
 #include "profile/lua/lj_luasleep.h"
 
 #define KEPTSTACK_DEFS 16384 /* Bytes of definitions. */
@@ -17,6 +18,7 @@ typedef struct KeptStack {
   int state; /* SPF_VMST_*. */
   LuaResult lua;
   int host_broken, host_refused; /* As in HostWalk. */
+  LabelCopy labels;
   uint32_t nlua, nhost;
   FrameWord lua_word[FRAMELIST_MAX], host_word[FRAMELIST_MAX];
   uint32_t ndef; /* Bytes of defs. */

@@ -168,6 +168,7 @@ static void walk_lua(Sampler *s, const WalkRegs *regs)
   s->lua.broken = ls->broken;
   s->lua.refused = ls->refused;
   s->lua.nbounds = ls->nbounds;
+  if (LJ_UNLIKELY(ls->label != 0)) lj_labelread_copy(ls->in.g, ls->label, &s->labels);
   s->state = vm_state(s);
   if (LJ_UNLIKELY(s->host.nvm != s->lua.nbounds) && s->host.broken < 0 &&
       s->lua.broken < 0 && s->opt->mode == LUAM_SYSPROF_CALLGRAPH && !s->opt->cb.backtracer)
@@ -299,6 +300,8 @@ static SAMPLE_RARE int take_given(Sampler *s, const SampleHead *head)
     ls->in.pk = &s->peek;
     ls->frames = &s->lua_frames;
     lj_givenstack_push(ls, head->stack);
+    if (head->stack->L)
+      lj_labelread_copy(ls->in.g, head->stack->L->sysprof_label, &s->labels);
   } else {
     lua_broken(s, SPF_BROKEN_NOT_VM, SPF_REFUSED_VM_CHANGES);
   }
@@ -358,6 +361,13 @@ static SAMPLE_RARE int defs_capture(Sampler *s, const SampleHead *head)
   return 1;
 }
 
+/* The same of the labels of its coroutine. */
+static SAMPLE_RARE int labels_capture(Sampler *s)
+{
+  const LabelCopy *l = &s->labels;
+  return lj_batch_ref(&s->batch, SPF_LABELS, l->id, l->payload, l->len);
+}
+
 /* Append the walked sample to the batch. A sample that is too large for an empty batch is
 ** lost. kept: see lj_sample_append.
 */
@@ -378,14 +388,15 @@ static void capture(Sampler *s, SampleEvent *ev, const SampleHead *head, uint64_
   for (tries = 0; tries < 2; tries++) {
     RawSample *raw = NULL;
     if ((LJ_LIKELY(!kept) ? funcs_capture(s) : lj_keptstack_capture(kept, &s->batch)) &&
-	(LJ_LIKELY(head->ndef == 0) || defs_capture(s, head)))
+	(LJ_LIKELY(head->ndef == 0) || defs_capture(s, head)) &&
+	(LJ_LIKELY(s->labels.id == 0) || labels_capture(s)))
       raw = lj_batch_sample(&s->batch, now_us, head->field, spec->nfield, &s->lua_frames,
 			    &s->host_frames);
     if (LJ_LIKELY(raw != NULL)) {
       raw->head.event = (uint8_t)ev->e.index;
       raw->head.state = (uint8_t)s->state;
       raw->weight = weight;
-      raw->labels = head->labels;
+      raw->labels = head->labels ? head->labels : s->labels.id;
       return;
     }
     lj_handover_encode(s);
@@ -436,7 +447,9 @@ void lj_sample_append(Sampler *s, SampleEvent *ev, const SampleHead *head,
 /* Take a sample, and end its reading of the VM. */
 static void take(Sampler *s, SampleEvent *ev, const SampleHead *head, const WalkRegs *regs)
 {
-  int reads = LJ_LIKELY(!head->stack) ? walk_both(s, regs, head) : take_given(s, head);
+  int reads;
+  s->labels.id = 0;
+  reads = LJ_LIKELY(!head->stack) ? walk_both(s, regs, head) : take_given(s, head);
   if (LJ_UNLIKELY(head->state != 0)) s->state = head->state;
   if (LJ_UNLIKELY(s->peek.uncopied))
     relaxed_set(&s->counters[SPF_COUNTER_UNCOPIED], s->peek.uncopied);
@@ -508,6 +521,7 @@ static SAMPLE_RARE void put_work(Sampler *s, SampleEvent *ev, int work, int arg,
 				 uint64_t now_ns)
 {
   SampleHead head = { 0 };
+  s->labels.id = 0;
   lj_framelist_reset(&s->host_frames);
   lj_framelist_reset(&s->lua_frames);
   lj_framelist_push(&s->lua_frames, frame_word2(SPF_FRAME_WORK, work, arg));

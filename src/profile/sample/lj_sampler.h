@@ -96,6 +96,7 @@ typedef struct Sampler {
   uint64_t counters[SPF_COUNTER__MAX];
   Hist handler; /* Times of samples. */
   LuaResult lua;
+  LabelCopy labels; /* Of the coroutine. */
   Symtab symtab;
   SafeLoad peek;
   HostWalk host;

@@ -37,7 +37,7 @@ static void walk_nolua(const Sampler *s, SleepTables *st)
   res->top = TOP_NONE;
   res->broken = -1;
   res->nbounds = 0;
-  st->lua.nfunc = st->lua.ncfunc = 0;
+  st->lua.nfunc = st->lua.ncfunc = st->lua.label = 0;
   if (hs->nvm == 0 && (s->opt->threads == LUAM_SYSPROF_THREADS_ALL ||
 		       vmgate_runson(s->gate, s->reader.tid)))
     return;
@@ -175,6 +175,9 @@ EventKept lj_sleeper_keep(Event *ev, const WalkRegs *regs,
   ks->lua = st->lua.res;
   ks->host_broken = st->host.broken;
   ks->host_refused = st->host.refused;
+  ks->labels.id = 0;
+  if (st->lua.label && st->lua.res.broken < 0)
+    lj_labelread_copy(s->gate->g, st->lua.label, &ks->labels);
   return has_moved(ev) ? KEPT_MOVED : KEPT_STACK;
 }
 
@@ -191,12 +194,14 @@ int lj_sleeper_append(Event *ev, SampleHead *head)
   }
   lj_framelist_reset(&s->host_frames);
   lj_framelist_reset(&s->lua_frames);
+  s->labels.id = 0;
   if (head->is_kept) {
     lj_keptstack_get(s->kept, leaf, &s->lua_frames, &s->host_frames);
     s->state = s->kept->state;
     s->lua = s->kept->lua;
     s->host.broken = s->kept->host_broken;
     s->host.refused = s->kept->host_refused;
+    labelcopy_set(&s->labels, &s->kept->labels);
   } else {
     lj_framelist_push(&s->lua_frames, leaf);
     lj_framelist_finish(&s->lua_frames);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "profile/base/lj_nanotime.h"
+#include "profile/labels/lj_labels.h"
 #include "profile/sample/lj_totals.h"
 
 /* -- Events ------------------------------------------------------------------ */
@@ -114,6 +115,10 @@ void lj_totals_limit(const Sampler *s, char *text, size_t size)
   int i;
   text[0] = '\0';
   if (s->note) at = limit_add(text, at, size, s->note);
+  if (s->number == s->opt->number) { /* The session of the VM's thread. */
+    lj_labels_limit(s->gate->g, one, sizeof(one));
+    at = limit_add(text, at, size, one);
+  }
   for (i = 0; i < s->nevent; i++) {
     const Event *e = &s->event[i].e;
     one[0] = '\0';

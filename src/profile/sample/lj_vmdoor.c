@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "profile/base/lj_relaxed.h"
+#include "profile/labels/lj_labels.h"
 #include "profile/sample/lj_handover.h"
 #include "profile/sample/lj_sampler.h"
 #include "profile/sample/lj_vmdoor.h"
@@ -84,4 +85,5 @@ void lj_vmdoor_init(VmGate *gate)
   gate->door.hides_locals = 0;
   gate->door.is_freed = 0;
   gate->door.gc_end_ns = gate->door.gc_held = 0;
+  lj_labels_begin(gate->g);
 }
