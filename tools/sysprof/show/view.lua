@@ -37,7 +37,8 @@ local MUCH_UNPLACED = 0.05	-- Of the CPU time, or of its samples: with more, sam
 -- Returns the option for weights of a view that has none. The samples of time without a place are no ticks.
 local function default_weight(profile, event)
   local unit = units.of(event.unit)
-  local by_event = unit.varies or event.compiler or unit.is_cpu and leafwork.unplaced_share(profile, event) > MUCH_UNPLACED
+  local by_event = unit.varies or event.compiler or
+    unit.is_cpu and leafwork.unplaced_share(profile, event) > MUCH_UNPLACED
   return by_event and "event" or "samples"
 end
 
