@@ -30,8 +30,8 @@ struct JitEvents {
   global_State *g;
   int on;                  /* Bit set of the kinds that run. Any thread. */
   EventDoor *door;         /* Way to the running profile. */
-  uint64_t since_ns;       /* The current second, */
-  uint32_t taken;          /* and its samples. */
+  uint64_t grown_ns;       /* Time of the last growth of room. */
+  uint32_t room;           /* Samples with a stack that may be taken now. */
   uint64_t many[JIT__MAX]; /* Samples that were too many. */
   uint64_t period;         /* Of exits: their mean distance. */
   uint64_t drawn;          /* Exits from the last sample to the next one, */
@@ -59,11 +59,15 @@ static int is_on(const JitEvents *je, JitKind kind)
 /* May a sample with a stack be taken now? */
 static int has_room(JitEvents *je, JitKind kind, uint64_t now_ns)
 {
-  if (now_ns - je->since_ns >= SECOND_NS) {
-    je->since_ns = now_ns;
-    je->taken = 0;
+  uint64_t grown = (now_ns - je->grown_ns) / (SECOND_NS / JIT_SAMPLES_MAX);
+  if (grown > 0) {
+    je->room = grown < JIT_BURST - je->room ? je->room + (uint32_t)grown : JIT_BURST;
+    je->grown_ns = now_ns;
   }
-  if (je->taken++ < JIT_SAMPLES_MAX) return 1;
+  if (je->room > 0) {
+    je->room--;
+    return 1;
+  }
   relaxed_set(&je->many[kind], je->many[kind] + 1);
   return 0;
 }
@@ -190,8 +194,9 @@ static void draw(JitEvents *je)
   x ^= x << 25;
   x ^= x >> 27;
   je->random = x;
-  je->drawn = 1 + ((x * U64x(2545f491, 4f6cdd1d)) >> 11) % (2 * je->period - 1);
-  je->left = je->drawn;
+  relaxed_set(&je->drawn,
+	      1 + ((x * U64x(2545f491, 4f6cdd1d)) >> 11) % (2 * je->period - 1));
+  relaxed_set(&je->left, je->drawn);
 }
 
 LJ_NOINLINE void lj_jitevents_exits(jit_State *J, const BCIns *pc)
@@ -200,7 +205,8 @@ LJ_NOINLINE void lj_jitevents_exits(jit_State *J, const BCIns *pc)
   SampleHead head = { .stack = NULL };
   WalkRegs regs;
   if (!is_on(je, JIT_EXIT)) return;
-  if (--je->left != 0) return;
+  relaxed_set(&je->left, je->left - 1);
+  if (je->left != 0) return;
   walkregs_here(&regs);
   setcframe_pc(cframe_raw(J->L->cframe), pc);
   head.weight = je->drawn;
@@ -231,6 +237,8 @@ void lj_jitevents_start(JitEvents *je, JitKind kind, const Event *ev)
 {
   je->door = ev->door;
   je->many[kind] = 0;
+  je->grown_ns = mono_ns();
+  je->room = JIT_BURST;
   if (kind == JIT_EXIT) {
     je->random = mono_ns() ^ (uintptr_t)je;
     if (je->random == 0) je->random = 1;
@@ -240,9 +248,10 @@ void lj_jitevents_start(JitEvents *je, JitKind kind, const Event *ev)
   __atomic_or_fetch(&je->on, 1 << kind, __ATOMIC_RELEASE);
 }
 
-void lj_jitevents_stop(JitEvents *je, JitKind kind)
+uint64_t lj_jitevents_stop(JitEvents *je, JitKind kind)
 {
   __atomic_and_fetch(&je->on, ~(1 << kind), __ATOMIC_RELEASE);
+  return kind == JIT_EXIT ? relaxed_get(&je->drawn) - relaxed_get(&je->left) : 0;
 }
 
 uint64_t lj_jitevents_many(const JitEvents *je, JitKind kind)

@@ -28,6 +28,7 @@ typedef enum JitKind {
 
 /* Limit of samples with a stack of the compiler's events, in a second: [lost samples] */
 #define JIT_SAMPLES_MAX 1000
+#define JIT_BURST       10000 /* The first ones, and those after some time without any. */
 
 /* Id of the first reason. Smaller ones are other sources'. */
 #define JIT_TEXT_FIRST 64
@@ -50,9 +51,9 @@ typedef struct JitEvents JitEvents;
 /* Get the state of a VM, or make it. Returns NULL without memory. Under the lock. */
 LJ_FUNC JitEvents *lj_jitevents_of(global_State *g);
 
-/* Begin and end a kind of event. Under the lock. */
+/* Begin and end a kind of event. The end returns how many came since the last sample. Under the lock. */
 LJ_FUNC void lj_jitevents_start(JitEvents *je, JitKind kind, const Event *ev);
-LJ_FUNC void lj_jitevents_stop(JitEvents *je, JitKind kind);
+LJ_FUNC uint64_t lj_jitevents_stop(JitEvents *je, JitKind kind);
 
 /* Samples that were too many, since the start of a kind. Any thread. */
 LJ_FUNC uint64_t lj_jitevents_many(const JitEvents *je, JitKind kind);

@@ -111,7 +111,9 @@ static int jit_arm(Event *ev)
 static void jit_stop(Event *ev)
 {
 #if LJ_HASJIT
-  lj_jitevents_stop(events_of(ev), kind_of(&ev->spec));
+  uint64_t rest = lj_jitevents_stop(events_of(ev), kind_of(&ev->spec));
+  if (ev->is_armed)
+    __atomic_add_fetch(&ev->counters[SPF_EVENT_TOTAL], rest, __ATOMIC_RELAXED);
 #else
   UNUSED(ev);
 #endif
@@ -126,7 +128,7 @@ static void jit_limit(const Event *ev, char *text)
   text[0] = '\0';
   if (many)
     snprintf(text, EVENT_TEXT_MAX,
-	     "%s: %llu samples have no stack: more than %d came in a second", ev->spec.name,
+	     "%s: %llu samples have no stack: more than %d a second came", ev->spec.name,
 	     (unsigned long long)many, JIT_SAMPLES_MAX);
 }
 
