@@ -12,8 +12,8 @@ local PROGRAM = [[
   for i = 1, 300 do if i % 3 == 0 then n = n + i elseif i % 7 == 0 then n = n - 1 else n = n + 0.5 end end
   for i = 1, 300 do list[i] = { x = i, y = n } end
   for i = 1, 300 do n = n + list[i].x + #tostring(i) end
-  local function fib(k) return k < 2 and k or fib(k - 1) + fib(k - 2) end
-  n = n + fib(15)
+  local function sum(k) if k == 0 then return 0 end return sum(k - 1) + k end
+  for i = 1, 100 do n = n + sum(i % 3) end
   local a = ffi.new("double[100]")
   for i = 0, 99 do a[i] = i * n end
   for i = 0, 99 do n = n + a[i] end
@@ -57,7 +57,7 @@ end
 
 for _, f in ipairs { traces, run, t.ok, t.equal } do jit.off(f) end
 
-run()	-- The first one also loads what the program needs.
+for _ = 1, 6 do run() end	-- The first ones also load what the program needs.
 local plain, parts = run()
 t.ok(parts > 100, "the program has traces")
 for _, clock in ipairs { "jit", "trace-abort", "jit,trace-exit/period=1/", "cpu,jit,trace-exit" } do
@@ -77,11 +77,13 @@ local function blacklisted(f)
   return n
 end
 
+local keep
+
 local function several(n)
-  for i = 1, n do local f = function() return i end end
-  for i = 1, n do local f = function() return n end end
+  for i = 1, n do keep = function() return i end end
+  for i = 1, n do keep = function() return n end end
   local k = 0
-  while k < n do k = k + 1 local f = function() return n end end
+  while k < n do k = k + 1 keep = function() return n end end
 end
 
 jit.opt.start(3, "hotloop=56", "hotexit=10")
@@ -89,6 +91,7 @@ assert(misc.sysprof.start { mode = "C", clock = "trace-blacklist", path = "black
 several(300000)
 assert(misc.sysprof.stop())
 local sums, sum, total = truth.sums("black.bin", "trace-blacklist")
+t.ok(keep() == 300000, "the last function")
 t.equal(blacklisted(several), 3, "blacklisted bytecode")
 t.equal(sum, 3, "blacklists")
 t.equal(total, 3, "their total")

@@ -192,7 +192,8 @@ static void lists(void)
   is_wrong("mem", "(did you mean 'alloc'?)");
   is_wrong("WallClock", "(did you mean 'wall'?)");
   is_wrong("coroutines", "(did you mean 'coroutine-wait'?)");
-  is_wrong("none", "'none' is not a clock or event; choose wall, ");
+  is_wrong("nyi", "(did you mean 'trace-abort'?)");
+  is_wrong("none", "'none' is not a clock or event; choose wall, jit, ");
   is_wrong("off-cpu", "rHEX and others"); /* The sentence is whole. */
   is_wrong("cpu ", "'cpu ' is not a clock");
   is_wrong("cpux", "'cpux' is not a clock");
@@ -205,9 +206,34 @@ static void lists(void)
   is_wrong(longer, "is not a clock or event");
 }
 
+static void events_of_the_compiler(void)
+{
+  EventDefaults by = { 10 * MS, 0, 0, 0 };
+  EventSpec found[SPF_EVENTS_MAX];
+  CHECK_EQ(lj_sources_parse("jit,trace-exit", &by, found, errmsg), 5);
+  CHECK(strcmp(found[0].name, "trace-abort") == 0);
+  CHECK(strcmp(found[1].name, "trace-blacklist") == 0);
+  CHECK(strcmp(found[2].name, "trace-flush") == 0);
+  CHECK(strcmp(found[3].name, "trace-stop") == 0);
+  CHECK(strcmp(found[4].name, "trace-exit") == 0);
+  CHECK_EQ(found[0].period, 1);
+  CHECK_EQ(found[4].period, 1000);
+  CHECK_EQ(lj_sources_parse("trace-stop,jit,trace-abort", &by, found, errmsg), 4);
+  CHECK_EQ(lj_sources_parse("trace-exit/period=7/", &by, found, errmsg), 1);
+  CHECK_EQ(found[0].period, 7);
+  by.period = 9;
+  CHECK_EQ(lj_sources_parse("trace-exit", &by, found, errmsg), 1);
+  CHECK_EQ(found[0].period, 9);
+  is_wrong("trace-exit/period=0/", "between 1 and 1099511627776 exits");
+  is_wrong("trace-exit:u", "'trace-exit' is followed by ':u'; expected /period=EXITS/");
+  is_wrong("trace-abort/period=2/", "followed by '/period=2/'; expected nothing");
+  is_wrong("jit:u", "'jit' is followed by ':u'; expected nothing");
+}
+
 int main(void)
 {
   names();
+  events_of_the_compiler();
   modifiers();
   periods();
   lists();

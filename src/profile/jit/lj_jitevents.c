@@ -20,7 +20,6 @@
 #include "profile/base/lj_relaxed.h"
 #include "profile/jit/lj_jitevents.h"
 #include "profile/jit/lj_jitreason.h"
-#include "profile/jit/lj_jitsource.h"
 
 #if LJ_HASJIT
 
@@ -28,16 +27,17 @@
 
 struct JitEvents {
   global_State *g;
-  int on;                  /* Bit set of the kinds that run. Any thread. */
-  EventDoor *door;         /* Way to the running profile. */
-  uint64_t grown_ns;       /* Time of the last growth of room. */
-  uint32_t room;           /* Samples with a stack that may be taken now. */
-  uint64_t many[JIT__MAX]; /* Samples that were too many. */
-  uint64_t period;         /* Of exits: their mean distance. */
-  uint64_t drawn;          /* Exits from the last sample to the next one, */
-  uint64_t left;           /* and those that are left. */
-  uint64_t random;         /* State of the generator. */
-  uint32_t abort;          /* Reason of the last abort. */
+  int on;                         /* Bit set of the kinds that run. Any thread. */
+  EventDoor *door;                /* Way to the running profile, */
+  const SourceOps *ops[JIT__MAX]; /* and the sources of its events. */
+  uint64_t grown_ns;              /* Time of the last growth of room. */
+  uint32_t room;                  /* Samples with a stack that may be taken now. */
+  uint64_t many[JIT__MAX];        /* Samples that were too many. */
+  uint64_t period;                /* Of exits: their mean distance. */
+  uint64_t drawn;                 /* Exits from the last sample to the next one, */
+  uint64_t left;                  /* and those that are left. */
+  uint64_t random;                /* State of the generator. */
+  uint32_t abort;                 /* Reason of the last abort. */
   JitReasons reasons;
   JitEvents *next; /* All of them. Under the lock. */
 };
@@ -80,7 +80,7 @@ static void take(JitEvents *je, JitKind kind, uint32_t reason, SampleHead *head,
 {
   const JitReason *text = &je->reasons.text[reason];
   SampleDef def = { SPF_TEXT, JIT_TEXT_FIRST + reason, &text->len, 1u + text->len };
-  Event *ev = je->door->enter(je->door, &lj_jitsource_ops[kind]);
+  Event *ev = je->door->enter(je->door, je->ops[kind]);
   int err = errno;
   if (!ev) return;
   eventdoor_work(je->door);
@@ -199,23 +199,26 @@ static void draw(JitEvents *je)
   relaxed_set(&je->left, je->drawn);
 }
 
-LJ_NOINLINE void lj_jitevents_exits(jit_State *J, const BCIns *pc)
+static LJ_NOINLINE void take_exit(JitEvents *je, jit_State *J, const BCIns *pc)
 {
-  JitEvents *je = state_of(J);
   SampleHead head = { .stack = NULL };
   WalkRegs regs;
-  if (!is_on(je, JIT_EXIT)) return;
-  relaxed_set(&je->left, je->left - 1);
-  if (je->left != 0) return;
   walkregs_here(&regs);
   setcframe_pc(cframe_raw(J->L->cframe), pc);
   head.weight = je->drawn;
-  set_trace(&head, J);
   head.field[JITFIELD_TRACE] = J->parent;
-  head.field[JITFIELD_PARENT] = 0;
+  head.field[JITFIELD_EXIT] = J->exitno;
   head.state = SPF_VMST_EXIT;
   take(je, JIT_EXIT, 0, &head, &regs);
   draw(je);
+}
+
+void lj_jitevents_exits(jit_State *J, const BCIns *pc)
+{
+  JitEvents *je = state_of(J);
+  if (!is_on(je, JIT_EXIT)) return;
+  relaxed_set(&je->left, je->left - 1);
+  if (LJ_UNLIKELY(je->left == 0)) take_exit(je, J, pc);
 }
 
 /* -- Begin and end ----------------------------------------------------------- */
@@ -236,6 +239,7 @@ JitEvents *lj_jitevents_of(global_State *g)
 void lj_jitevents_start(JitEvents *je, JitKind kind, const Event *ev)
 {
   je->door = ev->door;
+  je->ops[kind] = ev->spec.ops;
   je->many[kind] = 0;
   je->grown_ns = mono_ns();
   je->room = JIT_BURST;
