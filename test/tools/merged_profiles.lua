@@ -188,8 +188,11 @@ do
   check("one edited", old, { { 1, 5, "f", "a" }, { 7, 14, "g", "x" }, { 16, 21, "h", "c" } },
 	{ "f (x.lua:1) 2", "g (x.lua:7) 2", "h (x.lua:16) 2" })
   check("edited in place", old, { { 1, 5, "f", "x" } }, { "f (x.lua:1) 2", "g (x.lua:7) 1", "h (x.lua:14) 1" })
-  check("many lines above", old, { { 41, 45, "f", "a" }, { 47, 52, "g", "b" }, { 54, 59, "h", "c" } },
-	{ "f (x.lua:41) 2", "g (x.lua:47) 2", "h (x.lua:54) 2" })
+  check("many lines above", { { 1, 5, "f", "a" }, { 57, 62, "g", "b" }, { 74, 79, "h", "c" } },
+	{ { 41, 45, "f", "a" }, { 97, 102, "g", "b" }, { 114, 119, "h", "c" } },
+	{ "f (x.lua:41) 2", "g (x.lua:97) 2", "h (x.lua:114) 2" })
+  check("a copy of a part of the text", old, { { 41, 45, "f", "a" }, { 47, 52, "g", "b" }, { 54, 59, "h", "c" } },
+	{ "f (x.lua:1) 1", "f (x.lua:41) 1", "g (x.lua:47) 1", "g (x.lua:7) 1", "h (x.lua:14) 1", "h (x.lua:54) 1" })
   check("without bodies", { { 1, 5, "f" }, { 7, 12, "g" } }, { { 2, 6, "f" }, { 8, 13, "g" } },
 	{ "f (x.lua:2) 2", "g (x.lua:8) 2" })
   check("without a name", { { 1, 5, "f", "a" }, { 7, 12, "", "b" } }, { { 2, 6, "f", "a" }, { 8, 13, "", "b" } },
@@ -200,6 +203,9 @@ do
   check("other functions of an edited file", { { 1, 5, "f", "a" }, { 7, 12, "new", "b" } },
 	{ { 2, 6, "f", "a" }, { 30, 35, "new", "c" } },
 	{ "f (x.lua:2) 2", "new (x.lua:30) 1", "new (x.lua:7) 1" })
+  check("two alike in each version", { { 1, 9, "f", "a" }, { 11, 13, "get", "b" }, { 31, 33, "get", "b" } },
+	{ { 6, 14, "f", "a" }, { 16, 18, "get", "b" }, { 36, 38, "get", "b" } },
+	{ "f (x.lua:6) 2", "get (x.lua:16) 2", "get (x.lua:36) 2" })
   check("nested ones", { { 1, 20, "f", "a" }, { 3, 9, "g", "b" } }, { { 12, 18, "g", "b" } },
 	{ "f (x.lua:1) 1", "g (x.lua:12) 1", "g (x.lua:3) 1" })
   check("texts that programs load", old, { { 2, 6, "f", "a" } },

@@ -3,8 +3,9 @@
 --
 -- A file has several versions if its functions cannot stand in one text: two overlap without one in the other, one
 -- place has two bodies under one name, two main chunks end at different lines, or several functions stand at two places
--- with one distance. Then functions of equal names and bodies are one. So are those of equal names that overlap, or are
--- as far apart as others. In a file of one version, equal bodies are different functions.
+-- with one distance, the first of one between those of the others. Then two functions of equal names and bodies are
+-- one. Of more, those are that overlap, or are as far apart as others; so are those of equal names alone. In a file of
+-- one version, equal bodies are different functions.
 -- sysprof.model.samefuncs compares profiles.
 ----------------------------------------------------------------------------
 
@@ -12,6 +13,7 @@ local limits = require("sysprof.base.limits")
 local sort = require("sysprof.base.sort")
 
 local TOGETHER = 3	-- Functions that prove an edit by one distance.
+local DISTANCES = 16	-- That a file may have.
 
 local versions = {}
 
@@ -65,13 +67,16 @@ local function has_versions(list, by_body)
     end
     last = f
   end
-  local count = {}
+  local alike = {}
   for _, group in ipairs(by_body) do
     local a, b = group[1], group[2]
     if #group == 2 and a.name ~= "" and a.firstline ~= b.firstline then
-      local distance = math.abs(a.firstline - b.firstline)
-      count[distance] = (count[distance] or 0) + 1
-      if count[distance] >= TOGETHER then return true end
+      local distance, place = math.abs(a.firstline - b.firstline), math.min(a.firstline, b.firstline)
+      local its = alike[distance] or { count = 0, least = place, most = place }
+      alike[distance] = its
+      its.count, its.least, its.most = its.count + 1, math.min(its.least, place), math.max(its.most, place)
+      -- Two copies of a part of a text stand one behind the other.
+      if its.count >= TOGETHER and its.least + distance < its.most then return true end
     end
   end
   return false
@@ -82,42 +87,54 @@ local function join(old, new)
   old.now, old.now_shift = new, new.firstline - old.firstline
 end
 
--- Joins the functions of a file that has versions. Returns how many are not the last of theirs.
-local function join_file(list, by_body)
-  local distances, joined = { [0] = true }, 0
+-- Returns the distances of functions that are one for sure: a list, also a set. by_body: as of has_versions().
+local function distances_of(by_body)
+  local list, set = { 0 }, { [0] = true }
+  local function add(old, new)
+    local d = new.firstline - old.firstline
+    if set[d] or #list == DISTANCES then return end
+    list[#list + 1], set[d] = d, true
+  end
   for _, group in ipairs(by_body) do
-    local new = group[#group]
+    if #group == 2 and group[1].name ~= "" then add(group[1], group[2]) end
     for i = 1, #group - 1 do
-      if new.name ~= "" then
-	join(group[i], new)
-	distances[new.firstline - group[i].firstline], joined = true, joined + 1
-      end
+      local a, b = group[i], group[i + 1]
+      if overlap(a, b) or overlap(b, a) then add(a, b) end
     end
   end
-  local function is_edited(a, b)
-    return distances[b.firstline - a.firstline] or overlap(a, b) or overlap(b, a)
-  end
-  for _, group in ipairs(by_body) do	-- Without names.
-    for i = #group - 1, 1, -1 do
-      local old, new = group[i], group[#group]
-      if new.name == "" and is_edited(old, new) then
-	join(old, new)
-	joined = joined + 1
+  return list, set
+end
+
+-- Joins the functions of a file that has versions. Returns how many are not the last of theirs.
+local function join_file(list, by_body)
+  local distances, is_distance = distances_of(by_body)
+  for _, group in ipairs(by_body) do
+    if #group == 2 and group[1].name ~= "" then join(group[1], group[2]) end
+    local at_line = {}
+    for _, f in ipairs(#group > 1 and group or {}) do at_line[f.firstline] = f end	-- The last one.
+    for _, f in ipairs(group) do
+      local best
+      for _, d in ipairs(f.now and {} or distances) do
+	local g = at_line[f.firstline + d]
+	if g and g.at > (best or f).at then best = g end
       end
+      if best then join(f, best) end
     end
   end
   for _, group in ipairs(groups(list, name_key)) do
     for i = 1, #group - 1 do
-      if is_edited(group[i], group[i + 1]) then
-	join(group[i], group[i + 1])
-	joined = joined + 1
-      end
+      local a, b = group[i], group[i + 1]
+      if is_distance[b.firstline - a.firstline] or overlap(a, b) or overlap(b, a) then join(a, b) end
     end
   end
+  local joined = 0
   sort(list, earlier)
   for i = #list, 1, -1 do	-- The last one of a chain stands for all.
     local f = list[i]
-    if f.now and f.now.now then join(f, f.now.now) end
+    if f.now then
+      joined = joined + 1
+      if f.now.now then join(f, f.now.now) end
+    end
   end
   return joined
 end
