@@ -22,7 +22,7 @@ for seconds in 3 10 20; do
     echo "FAIL: the server refused requests"
     exit 1
   }
-  samples=$(sed -n 's/^samples *\([0-9]*\),.*/\1/p' guide.log | head -n 1)
+  samples=$(sed -n 's/^cpu *\([0-9]*\) samples.*/\1/p' guide.log | head -n 1)
   [ "$samples" -lt $SAMPLES_MIN ] || break
 done
 [ "$samples" -ge $SAMPLES_MIN ] || {

@@ -348,7 +348,7 @@ got, _, err = t.shell(RUN .. "run -o out.folded no_such_script.lua")
 t.equal(got, 1, "no such script")
 t.contains(err, "no_such_script.lua", "no such script: message")
 -- The command is that of the user; what --gc leaves is what to read.
-got, _, err = t.shell(RUN .. "run -e alloc --gc -o out.bin spin.lua 'a b'")
+got, _, err = t.shell(RUN .. "run -e alloc --gc --period=256 -o out.bin spin.lua 'a b'")
 t.equal(got, 0, "--gc: status: " .. err)
 t.contains(err, "next: luajit-sysprof report -e live out.bin, annotate -e live out.bin, or flame -e live out.bin\n", "--gc")
 t.contains(select(2, t.shell(RUN .. "info out.bin")), ("\ncommand              %s spin.lua a b\n"):format(t.luajit),
