@@ -224,7 +224,8 @@ static int has_flag(lua_State *L, int idx, const char *name)
   int is_set;
   lua_getfield(L, idx, name);
   if (!lua_isnil(L, -1) && !lua_isboolean(L, -1))
-    luaL_error(L, "option '%s' is a %s; expected true or false", name, luaL_typename(L, -1));
+    luaL_error(L, "option '%s' is a %s; expected true or false", name,
+	       luaL_typename(L, -1));
   is_set = lua_toboolean(L, -1);
   lua_pop(L, 1);
   return is_set;

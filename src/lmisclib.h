@@ -421,6 +421,18 @@ LUAMISC_API int luaM_memprof_stop(lua_State *L);
 LUAMISC_API int luaM_memprof_count(lua_State *L, uint32_t runs, uint32_t warmup,
 				   struct luam_Memprof_Count *count, size_t size);
 
+/* Flags of luaM_memprof_snapshot. */
+#define LUAM_MEMPROF_NO_STRINGS 1 /* Leave out the texts of strings. */
+#define LUAM_MEMPROF_WAIT       2 /* Wait until the file is whole. */
+
+/* Writes all objects of the VM of L into a new file, or into that of an older snapshot. A copy of
+** the process writes it while the VM goes on. VM thread, not in a finalizer or hook. flags: a sum of
+** LUAM_MEMPROF_*.
+** Returns PROFILE_SUCCESS. PROFILE_ERRUSE: L or path is NULL. PROFILE_ERRRUN: another snapshot of
+** the process is being written. luaM_sysprof_error has the reason.
+*/
+LUAMISC_API int luaM_memprof_snapshot(lua_State *L, const char *path, uint32_t flags);
+
 #ifdef __cplusplus
 }
 #endif

@@ -323,3 +323,12 @@ LUAMISC_API int luaM_memprof_count(lua_State *L, uint32_t runs, uint32_t warmup,
   memcpy(count, &mine, size < sizeof(mine) ? size : sizeof(mine));
   return status;
 }
+
+LUAMISC_API int luaM_memprof_snapshot(lua_State *L, const char *path, uint32_t flags)
+{
+  if (!L || !path) return is_null(L ? "path" : "L");
+  begin_call();
+  return end_call(lj_memprof_snapshot(L, path, (flags & LUAM_MEMPROF_NO_STRINGS) != 0,
+				      (flags & LUAM_MEMPROF_WAIT) != 0),
+		  NULL);
+}

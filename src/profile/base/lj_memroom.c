@@ -28,15 +28,15 @@ static int read_number(const char *folder, const char *file, uint64_t *n)
 /* Take the least of all groups. */
 static int look(void *ctx, const char *folder)
 {
-  static const Names names[2] = {
-    { "memory.max", "memory.current", "inactive_file" },
-    { "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file" }
-  };
+  static const Names names[2] = { { "memory.max", "memory.current", "inactive_file" },
+				  { "memory.limit_in_bytes", "memory.usage_in_bytes",
+				    "total_inactive_file" } };
   uint64_t *left = (uint64_t *)ctx, most, now, inactive;
   const char *text;
   int i;
   for (i = 0; i < 2; i++) {
-    if (!read_number(folder, names[i].most, &most) || !read_number(folder, names[i].now, &now))
+    if (!read_number(folder, names[i].most, &most) ||
+	!read_number(folder, names[i].now, &now))
       continue;
     text = lj_cgroup_read(folder, "memory.stat");
     inactive = text ? lj_cgroup_number(text, names[i].inactive) : 0;

@@ -40,8 +40,8 @@
 #define SYS_close_range 436
 #endif
 
-#define MS_MORE   5000		/* From the deadline to the kill. */
-#define FD_MAX    (1u << 20)	/* Descriptors closed one by one. */
+#define MS_MORE   5000          /* From the deadline to the kill. */
+#define FD_MAX    (1u << 20)    /* Descriptors closed one by one. */
 #define RESERVE   (64ull << 20) /* Memory that the program keeps. */
 #define NICE_LAST 19
 
@@ -120,8 +120,7 @@ static void run(global_State *g, int no_strings)
   Told *told = child.told;
   become_small();
   told->err = write_snapshot(g, no_strings);
-  if (told->err)
-    syscall(SYS_unlinkat, (long)child.file.dir, child.file.temp, 0L);
+  if (told->err) syscall(SYS_unlinkat, (long)child.file.dir, child.file.temp, 0L);
   told->ended = 1;
   for (;;) {
     syscall(SYS_exit_group, 0L);
@@ -142,7 +141,8 @@ static void set_none(void)
 
 static const char *fail(char *text, const char *path, const char *why, int err)
 {
-  snprintf(text, HEAPCHILD_TEXT, "%.250s: %.250s", path, why ? why : lj_seccomp_strerror(err));
+  snprintf(text, HEAPCHILD_TEXT, "%.250s: %.250s", path,
+	   why ? why : lj_seccomp_strerror(err));
   errno = err;
   return text;
 }
@@ -175,23 +175,71 @@ static int clone_now(global_State *g, int no_strings)
   return pid > 0 ? 0 : err;
 }
 
+/* What the end of the child means. */
+static HeapChildState judge(int waited, int status, char *text)
+{
+  const Told *told = child.told;
+  if (told->ended && told->err == 0) return HEAPCHILD_OK;
+  if (told->ended && told->err == ETIME)
+    snprintf(text, HEAPCHILD_TEXT, "the snapshot took more than %d s", HEAPCHILD_MS / 1000);
+  else if (told->ended)
+    snprintf(text, HEAPCHILD_TEXT, "the snapshot could not be written: %s",
+	     strerror(told->err));
+  else if (waited && WIFSIGNALED(status))
+    snprintf(text, HEAPCHILD_TEXT, "signal %d ended the snapshot", WTERMSIG(status));
+  else snprintf(text, HEAPCHILD_TEXT, "the snapshot has ended early");
+  errno = told->ended ? told->err : EINTR;
+  return HEAPCHILD_FAILED;
+}
+
+/* options: WNOHANG, or 0 to wait for the child. */
+static HeapChildState look(int options, char *text)
+{
+  HeapChildState state;
+  int status = 0, err;
+  pid_t pid;
+  if (!child.pid) return HEAPCHILD_NONE;
+  do pid = waitpid(child.pid, &status, options | __WALL);
+  while (pid < 0 && errno == EINTR);
+  if (pid == 0) {
+    if (mono_ms() > child.began + HEAPCHILD_MS + MS_MORE) kill(child.pid, SIGKILL);
+    return HEAPCHILD_RUNS;
+  }
+  /* Without waited, the host has waited for all children, ours among them. */
+  state = judge(pid > 0, status, text);
+  err = errno;
+  if (state == HEAPCHILD_FAILED) remove_file();
+  set_none();
+  errno = err;
+  return state;
+}
+
+HeapChildState lj_heapchild_look(char *text)
+{
+  return look(WNOHANG, text);
+}
+
 const char *lj_heapchild_begin(lua_State *L, const char *path, int no_strings, char *text)
 {
   global_State *g = G(L);
   const char *problem;
   uint64_t room;
   int err;
-  if (child.pid && lj_heapchild_look(text) == HEAPCHILD_RUNS)
-    return fail(text, path, "another snapshot of this process is being written; try again when it has ended",
-		EBUSY);
+  /* Its file may be there before it has ended. */
+  if (child.pid && look(child.told->ended ? 0 : WNOHANG, text) == HEAPCHILD_RUNS)
+    return fail(
+      text, path,
+      "another snapshot of this process is being written; try again when it has ended",
+      EBUSY);
   set_none();
   room = lj_memroom_left();
   if (room < g->gc.total + RESERVE) {
     char why[256];
-    snprintf(why, sizeof(why),
-	     "the control group leaves %llu MB of memory; a snapshot of this VM may need %llu MB",
-	     (unsigned long long)(room >> 20),
-	     (unsigned long long)((g->gc.total + RESERVE) >> 20));
+    snprintf(
+      why, sizeof(why),
+      "the control group leaves %llu MB of memory; a snapshot of this VM may need %llu MB",
+      (unsigned long long)(room >> 20),
+      (unsigned long long)((g->gc.total + RESERVE) >> 20));
     return fail(text, path, why, ENOMEM);
   }
   if (!lj_outfile_temp(path, HEAPCHILD_MAGIC, &child.file, &problem))
@@ -210,48 +258,12 @@ const char *lj_heapchild_begin(lua_State *L, const char *path, int no_strings, c
     close(child.file.dir);
     set_none();
     if (err == ENOMEM)
-      return fail(text, path, "the system leaves no memory for a copy of this process", err);
+      return fail(text, path, "the system leaves no memory for a copy of this process",
+		  err);
     return fail(text, path, NULL, err);
   }
   lj_ownfd_take(&child.dir, child.file.dir);
   return NULL;
-}
-
-/* What the end of the child means. */
-static HeapChildState judge(int waited, int status, char *text)
-{
-  const Told *told = child.told;
-  if (told->ended && told->err == 0) return HEAPCHILD_OK;
-  if (told->ended && told->err == ETIME)
-    snprintf(text, HEAPCHILD_TEXT, "the snapshot took more than %d s", HEAPCHILD_MS / 1000);
-  else if (told->ended)
-    snprintf(text, HEAPCHILD_TEXT, "the snapshot could not be written: %s", strerror(told->err));
-  else if (waited && WIFSIGNALED(status))
-    snprintf(text, HEAPCHILD_TEXT, "signal %d ended the snapshot", WTERMSIG(status));
-  else snprintf(text, HEAPCHILD_TEXT, "the snapshot has ended early");
-  errno = told->ended ? told->err : EINTR;
-  return HEAPCHILD_FAILED;
-}
-
-HeapChildState lj_heapchild_look(char *text)
-{
-  HeapChildState state;
-  int status = 0, err;
-  pid_t pid;
-  if (!child.pid) return HEAPCHILD_NONE;
-  do pid = waitpid(child.pid, &status, WNOHANG | __WALL);
-  while (pid < 0 && errno == EINTR);
-  if (pid == 0) {
-    if (mono_ms() > child.began + HEAPCHILD_MS + MS_MORE) kill(child.pid, SIGKILL);
-    return HEAPCHILD_RUNS;
-  }
-  /* Without waited, the host has waited for all children, ours among them. */
-  state = judge(pid > 0, status, text);
-  err = errno;
-  if (state == HEAPCHILD_FAILED) remove_file();
-  set_none();
-  errno = err;
-  return state;
 }
 
 int lj_heapchild_runs(void)

@@ -15,8 +15,8 @@
 #define HEAPCHILD_MAGIC "ljh"
 #define HEAPCHILD_TEXT  512 /* Bytes of a reason. */
 
-/* Limit of the time of a heap snapshot, in ms: it took more than 30 s */
-#define HEAPCHILD_MS 30000
+/* Limit of the time of a heap snapshot, in ms: it took more than 120 s */
+#define HEAPCHILD_MS 120000
 
 typedef enum HeapChildState {
   HEAPCHILD_NONE, /* There is none. */

@@ -23,8 +23,8 @@ typedef struct HeapMem {
 static LJ_AINLINE int heapmem_ok(HeapMem *m, const void *p, uint64_t sz)
 {
   uintptr_t first = (uintptr_t)p >> SAFELOAD_PAGE_BITS, last;
-  if (((uintptr_t)p & 7) || first == 0 || sz == 0 ||
-      sz >> SAFELOAD_ADDR_BITS || ((uintptr_t)p + sz - 1) >> SAFELOAD_ADDR_BITS)
+  if (((uintptr_t)p & 7) || first == 0 || sz == 0 || sz >> SAFELOAD_ADDR_BITS ||
+      ((uintptr_t)p + sz - 1) >> SAFELOAD_ADDR_BITS)
     return 0;
   last = ((uintptr_t)p + sz - 1) >> SAFELOAD_PAGE_BITS;
   for (;; first++) {

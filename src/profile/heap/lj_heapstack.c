@@ -61,7 +61,8 @@ static uint32_t read_frames(HeapWalk *w, const lua_State *th)
     w->frame[n].pt = proto_of(w, w->frame[n].fn);
     w->frame[n].base = (uint32_t)(f + 1 - stack);
     w->frame[n].pos = w->frame[n].pt && pc ? pos_of(w->frame[n].pt, pc) : NO_POS;
-    if (w->frame[n].pt || lj_heapwalk_isobj(w, w->frame[n].fn, sizeof(GChead), LJ_TFUNC)) n++;
+    if (w->frame[n].pt || lj_heapwalk_isobj(w, w->frame[n].fn, sizeof(GChead), LJ_TFUNC))
+      n++;
     while (f > bot && frame_isvarg(f)) { /* The same function again. */
       below = frame_prevd(f);
       if (below >= f) return n;

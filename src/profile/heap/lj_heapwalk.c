@@ -229,8 +229,7 @@ static uint64_t ctype_size(HeapWalk *w, CTypeID id)
   for (i = 0; i < CTYPE_DEPTH; i++) {
     const CType *ct = &cts->tab[id];
     if (id >= cts->top || !heapmem_ok(&w->mem, ct, sizeof(CType))) break;
-    if (!ctype_isattrib(ct->info))
-      return ctype_hassize(ct->info) ? ct->size : CTSIZE_PTR;
+    if (!ctype_isattrib(ct->info)) return ctype_hassize(ct->info) ? ct->size : CTSIZE_PTR;
     id = ctype_cid(ct->info);
   }
   damaged(w);
@@ -428,8 +427,7 @@ static int put_thread(HeapWalk *w, const lua_State *th)
   const GCobj *o;
   uint64_t n = 0;
   if (!heapmem_ok(&w->mem, th, sizeof(lua_State))) return 0;
-  put_head(w, HPF_THREAD, th,
-	   sizeof(lua_State) + (uint64_t)th->stacksize * sizeof(TValue));
+  put_head(w, HPF_THREAD, th, sizeof(lua_State) + (uint64_t)th->stacksize * sizeof(TValue));
   lj_heapwalk_thread(w, th);
   for (o = gcref(th->openupval); o; o = gcref(o->gch.nextgc)) {
     /* Each has a slot of its own. */
@@ -514,8 +512,8 @@ static void put_finalized(HeapWalk *w)
   Circle c = { 0 };
   if (!last) return;
   do {
-    if (!heapmem_ok(&w->mem, o, sizeof(GChead)) ||
-	(o = gcref(o->gch.nextgc)) == NULL || circle_closes(&c, o) || !put_object(w, o)) {
+    if (!heapmem_ok(&w->mem, o, sizeof(GChead)) || (o = gcref(o->gch.nextgc)) == NULL ||
+	circle_closes(&c, o) || !put_object(w, o)) {
       damaged(w);
       return;
     }

@@ -31,11 +31,11 @@ typedef struct HeapWalk {
   HeapOut out;
   HeapMem mem;
   global_State *g;
-  uintptr_t own;      /* Address of the object whose record is being written. */
-  uintptr_t last;     /* Of the one before. */
-  uint64_t objects;   /* Records of objects. */
-  uint32_t state;     /* HPS_*. */
-  int no_strings;     /* Leave out texts. */
+  uintptr_t own;    /* Address of the object whose record is being written. */
+  uintptr_t last;   /* Of the one before. */
+  uint64_t objects; /* Records of objects. */
+  uint32_t state;   /* HPS_*. */
+  int no_strings;   /* Leave out texts. */
   struct {
     const GCtab *mt;
     uint32_t flags;

@@ -310,6 +310,7 @@ local function read_records(snap, cursor)
     elseif kind == G.HPF_ROOT then
       local root_kind, index = cursor.byte(), cursor.uleb()
       cursor.own(0)
+      if #snap.roots == limits.HEAP_ROOTS then damaged(limits.sentence("HEAP_ROOTS")) end
       snap.roots[#snap.roots + 1] = { kind = root_kind, index = index, address = cursor.ref() }
     elseif kind == G.HPF_PART then
       local part, bytes = cursor.byte(), cursor.uleb()
@@ -331,15 +332,18 @@ end
 -- Returns find(address): the object with this address, or 0. An address that stands twice belongs to the first object;
 -- the other one gets the tag 0 and no edges.
 local function new_index(snap, most)
-  local slots, n, address = 1024, snap.objects, snap.address
-  while slots < 2 * n do slots = slots * 2 end
+  local slots, n, address, part = 1024, snap.objects, snap.address, 2^21
+  while slots < 2 * n do slots, part = slots * 2, part / 2 end
   local slot = array.resize(NUMBERS, nil, slots)
   ffi.fill(slot, slots * NUMBERS.size)
-  local factor = 0.5 + math.random() / 4
+  -- A multiplicative hash whose products are exact; another one in each run, so that no file can aim at it.
+  local place_of_array = tonumber(ffi.cast("uintptr_t", slot))
+  local low = math.floor(place_of_array / 4096) % 2^29 * 2 + 2^30 + 1
+  local high = low * 48271 % 2^29 * 2 + 2^30 + 1
   local left = most * PROBES
   local function place(addr)
-    local h = addr * factor
-    local i = math.floor((h - math.floor(h)) * slots)
+    local h = addr % 2^22 * low + math.floor(addr / 2^22) * high
+    local i = math.floor(h / part) % slots
     while slot[i] ~= 0 and address[slot[i]] ~= addr do
       i = i + 1
       if i == slots then i = 0 end
@@ -362,8 +366,8 @@ end
 -- Orders of roots: which one gives an object its path, if several are equally near.
 local ROOT_ORDER = { [G.HPR_GLOBALS] = 1, [G.HPR_MAIN] = 2, [G.HPR_REGISTRY] = 3 }
 
--- Fills in the edges of the root: the roots, and strings that the VM keeps.
-local function root_edges(snap, cursor, find)
+-- Finds the objects of the roots, and sorts them.
+local function sort_roots(snap, find)
   local list = {}
   for i, root in ipairs(snap.roots) do
     root.object, root.at = find(root.address), i
@@ -375,26 +379,30 @@ local function root_edges(snap, cursor, find)
     return a.at < b.at
   end)
   snap.roots = list
-  local fixed = {}
+end
+
+-- Calls each(object) for all strings that the VM keeps.
+local function each_fixed(snap, cursor, each)
   for i = 1, snap.objects do
     if snap.tag[i] == G.HPF_STR then
       cursor.seek(snap.offset[i], 0)
-      if cursor.byte() % 2 == 1 then fixed[#fixed + 1] = i end
+      if cursor.byte() % 2 == 1 then each(i) end
     end
   end
-  return fixed
 end
 
 -- Fills in all edges.
 local function read_edges(snap, cursor, find, edges)
-  local fixed = root_edges(snap, cursor, find)
-  local most = edges + #snap.roots + #fixed
+  local most = edges
+  sort_roots(snap, find)
+  each_fixed(snap, cursor, function() most = most + 1 end)
+  most = most + #snap.roots
   local first, to, n = array.resize(NUMBERS, nil, snap.objects + 2), array.resize(NUMBERS, nil, most + 1), 0
   local tag, offset, address, bodies = snap.tag, snap.offset, snap.address, cursor.bodies
   snap.unknown = 0
   first[0] = 0
   for _, root in ipairs(snap.roots) do to[n], n = root.object, n + 1 end
-  for _, i in ipairs(fixed) do to[n], n = i, n + 1 end
+  each_fixed(snap, cursor, function(i) to[n], n = i, n + 1 end)
   local function emit(target, is_strong)
     local i = find(target)
     if i == 0 then

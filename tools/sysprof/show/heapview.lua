@@ -198,8 +198,8 @@ function heapview.of(snap, n)
   return view
 end
 
--- Returns the path to the object at an address: { address=, what=, bytes=, retained=, path= } of each, the root first.
--- nil: there is no such object; an empty list: it is garbage.
+-- Returns the path to the object at an address: a list of { address=, what=, bytes=, retained=, path= }, the root
+-- first. nil: there is no such object; an empty list: it is garbage.
 function heapview.path(snap, address)
   local i = snap.find(address / 8)
   if i == 0 then return nil end
