@@ -19,8 +19,16 @@ local snapshot = misc.memprof.snapshot
 
 os.execute("rm -rf ./*")
 
+-- Returns what a command prints.
+local function output(command)
+  local pipe = io.popen(command)
+  local s = pipe:read("*a")
+  pipe:close()
+  return s
+end
+
 local function names()
-  return (t.shell("ls -A"):gsub("%s+", " "):gsub(" $", ""))
+  return (output("ls -A"):gsub("%s+", " "):gsub(" $", ""))
 end
 
 -- Is there a child that the host's wait sees? options: more of them.
@@ -31,7 +39,7 @@ local function has_child(options)
 end
 
 local function pid_of_child()
-  return tonumber(t.shell([[for f in /proc/[0-9]*/stat; do
+  return tonumber(output([[for f in /proc/[0-9]*/stat; do
     read -r pid name state parent rest 2>/dev/null <$f
     [ "$name $parent" = "(sysprof-heap) $(awk '{ print $4 }' /proc/self/stat)" ] && echo $pid
   done 2>/dev/null]]):match("%d+"))
@@ -41,7 +49,7 @@ end
 
 t.ok(snapshot("a.heap", { wait = true }))
 t.equal(names(), "a.heap", "only the file is there")
-t.ok(t.shell("ls -l a.heap"):find("^%-rw%-%-%-%-%-%-%-"), "mode")
+t.ok(output("ls -l a.heap"):find("^%-rw%-%-%-%-%-%-%-"), "mode")
 t.ok(snapshot("a.heap", { wait = true }), "an older snapshot is replaced")
 
 t.write_file("other", "text of the user")
@@ -65,7 +73,7 @@ _G[secret .. " key"] = true
 t.ok(snapshot("b.heap", { wait = true }))
 t.ok(t.content("b.heap"):find("secret 12345", 1, true), "texts are there")
 t.ok(snapshot("b.heap", { wait = true, no_strings = true }))
-t.ok(not t.content("b.heap"):find("secret", 1, true), "no_strings leaves them out")
+t.ok(not t.content("b.heap"):find("12345", 1, true), "no_strings leaves them out")
 t.ok(heapview.of(assert(heapfile.read("b.heap")), 5), "it has a view")
 os.remove("b.heap")
 
@@ -103,7 +111,7 @@ many = nil	-- luacheck: ignore
 
 -- -- No room ---------------------------------------------------------------
 
-local full = t.shell(("(ulimit -f 8; %s -e '%s') 2>&1"):format(LUAJIT,
+local full = output(("(ulimit -f 8; %s -e '%s') 2>&1"):format(LUAJIT,
   'print(misc.memprof.snapshot("f.heap", { wait = true }))'))
 t.contains(full, "could not be written: File too large", "a full disk")
 t.equal(names(), "", "it leaves no file")
@@ -154,13 +162,13 @@ end
 -- -- The command -----------------------------------------------------------
 
 local heap = LUAJIT:gsub("luajit$", "luajit-sysprof") .. " heap "
-local text = t.shell(heap .. "g.heap")
+local text = output(heap .. "g.heap")
 t.contains(text, "biggest holders", "the text")
 local address = text:match("table (0x%x+)")
-t.contains(t.shell(heap .. "path g.heap " .. address), address, "a path")
-t.contains(t.shell(heap .. "--format=json g.heap"), '"format":"sysprof-heap"', "JSON")
-t.contains(t.shell(heap .. "path g.heap 0x10 2>&1"), "no object at 0x10", "no such object")
-t.contains(t.shell(heap .. "g.heap g.heap 2>&1"), "expected a FILE", "two files")
-t.contains(t.shell(heap .. "/dev/null 2>&1"), "no heap snapshot", "no snapshot")
+t.contains(output(heap .. "path g.heap " .. address), address, "a path")
+t.contains(output(heap .. "--format=json g.heap"), '"format":"sysprof-heap"', "JSON")
+t.contains(output(heap .. "path g.heap 0x10 2>&1"), "no object at 0x10", "no such object")
+t.contains(output(heap .. "g.heap g.heap 2>&1"), "expected a FILE", "two files")
+t.contains(output(heap .. "/dev/null 2>&1"), "no heap snapshot", "no snapshot")
 
 t.finish()

@@ -180,8 +180,10 @@ static void snap_look(void)
 {
   char text[HEAPCHILD_TEXT];
   if (!snap.busy || !lj_process_trylock()) return;
-  if (lj_heapchild_look(text) == HEAPCHILD_FAILED) lj_say(": %s", text);
-  if (!lj_heapchild_runs()) snap.busy = 0;
+  if (snap.busy) { /* Else a caller waits for it. */
+    if (lj_heapchild_look(text) == HEAPCHILD_FAILED) lj_say(": %s", text);
+    if (!lj_heapchild_runs()) snap.busy = 0;
+  }
   lj_process_unlock();
 }
 
@@ -246,7 +248,8 @@ int lj_memprof_snapshot(lua_State *L, const char *path, int no_strings, int wait
   lj_process_addtenant(&tenant);
   why = lj_heapchild_begin(L, path, no_strings, text);
   err = errno;
-  if (!why && !wait) snap.used = snap.busy = 1;
+  if (!why) snap.busy = !wait;
+  if (!why && !wait) snap.used = 1;
   lj_process_unlock();
   if (!why && wait) {
     why = snap_end(text);

@@ -125,7 +125,7 @@ void lj_heapwalk_thread(HeapWalk *w, const lua_State *th)
   uint32_t nframe = 0, slot = 1 + LJ_FR2, top = 0, next = 0;
   heapout_byte(&w->out, (uint8_t)((th == mainthread(w->g) ? HPO_MAIN : 0) |
 				  (obj2gco(th) == gcref(w->g->cur_L) ? HPO_RUNNING : 0)));
-  heapout_byte(&w->out, th->status);
+  lj_heapout_uleb(&w->out, th->status);
   lj_heapwalk_ref(w, gcrefp(th->env, void));
   if (size && heapmem_ok(&w->mem, stack, size) && th->top >= stack &&
       th->top <= stack + th->stacksize) {
