@@ -93,6 +93,7 @@ limits.ROWS = {
   { "HEAP_BYTES", 4 * GIB - 2^16, "bytes", "a heap snapshot", "it has more than {} bytes" },
   { "HEAP_OBJECTS", 2^27, "objects", "a heap snapshot", "it has more than {} objects" },
   { "HEAP_ROOTS", 2^16, "roots", "a heap snapshot", "it has more than {} roots" },
+  { "HEAP_ROWS", 1000, "rows", "a list of heap", "option '--limit': expected a number from 1 to {}" },
   { "HEAP_PREFIXES", 2^18, "strings", "different beginnings of strings in it", "[others]" },
 
   "Symbol files",

@@ -1,7 +1,7 @@
 ----------------------------------------------------------------------------
 -- Views of heap snapshots as a text and as JSON.
 --
--- JSON is one object: the fields of sysprof.show.heapview, with format "sysprof-heap" and version 1.
+-- JSON is one object: format "sysprof heap" or "sysprof heap path", version 1, and the fields of sysprof.show.heapview.
 ----------------------------------------------------------------------------
 
 local text = require("sysprof.base.text")
@@ -60,24 +60,21 @@ function heapoutput.text(view, write)
 end
 
 -- The path to an object.
-function heapoutput.path_text(list, object, write)
-  if #list == 0 then
-    write(("%s %s, %s: garbage, no root reaches it\n"):format(object.what, object.address, bytes(object.bytes)))
-    return
-  end
-  write("  retained        own  path\n")
-  for _, row in ipairs(list) do write(object_line(row) .. "\n") end
+function heapoutput.path_text(path, write)
+  local object = path.object
+  write(("heap of process %.0f: %s %s, %s%s\n"):format(path.pid, object.what, object.address, bytes(object.bytes),
+    #path.steps == 0 and ": garbage, no root reaches it" or ""))
+  write_rows(write, "  retained        own  path", path.steps, object_line)
 end
 
 -- -- JSON ------------------------------------------------------------------
 
 local put
 
-local function put_object(write, o)
+local function put_fields(write, o)
   local keys = {}
   for key in pairs(o) do keys[#keys + 1] = key end
   table.sort(keys)
-  write("{")
   for i, key in ipairs(keys) do
     write((i > 1 and "," or "") .. text.json(key) .. ":")
     put(write, o[key])
@@ -94,7 +91,8 @@ function put(write, value)
     end
     write("]")
   elseif type(value) == "table" then
-    put_object(write, value)
+    write("{")
+    put_fields(write, value)
   elseif type(value) == "number" then
     write(("%.0f"):format(value))
   elseif type(value) == "string" then
@@ -105,13 +103,14 @@ function put(write, value)
 end
 
 function heapoutput.json(view, write)
-  view.format, view.version = "sysprof-heap", 1
-  put(write, view)
+  write('{"format":"sysprof heap","version":1,')
+  put_fields(write, view)
   write("\n")
 end
 
-function heapoutput.path_json(list, object, write)
-  put(write, { format = "sysprof-heap-path", version = 1, object = object, path = list })
+function heapoutput.path_json(path, write)
+  write('{"format":"sysprof heap path","version":1,')
+  put_fields(write, path)
   write("\n")
 end
 

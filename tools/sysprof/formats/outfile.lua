@@ -73,6 +73,7 @@ local IS_OURS = {
   tree = function(head) return head:find("^ +total[ %w]* total%% ") end,
   json = function(head) return head:find('{"format":"sysprof"', 1, true) end,
   dump = function(head) return head:find("^process %d+: ") or head:find('{"format":"sysprof dump"', 1, true) end,
+  heap = function(head) return head:find("^heap of process %d+") or head:find('{"format":"sysprof heap', 1, true) end,
   gecko = function(head) return head:find('"Lua, interpreted"', 1, true) end,
 }
 

@@ -40,11 +40,12 @@ local function chunk_name(chunk)
   return '[string "' .. text.excerpt(chunk, FILE_BYTES) .. '"]'
 end
 
--- Returns the place of a prototype: "app.lua:12".
+-- Returns the place of a prototype: "app.lua:12", what is known of it, and the name of its chunk.
 function heapnames.place(snap, proto)
   if proto == 0 or snap.tag[proto] ~= G.HPF_PROTO then return "?" end
   local pt = heapfile.proto(snap, proto)
-  return ("%s:%.0f"):format(chunk_name(pt.chunk), pt.first_line), pt
+  local chunk = chunk_name(pt.chunk)
+  return ("%s:%.0f"):format(chunk, pt.first_line), pt, chunk
 end
 
 -- Returns a function as "(app.lua:12)", "main chunk of app.lua", or "C function 0x...".
@@ -53,8 +54,8 @@ local function func_text(snap, i, name)
   if fn.ffid ~= 0 then
     return name and name .. " (C function)" or fn.ffid > 1 and "builtin function" or "C function " .. text.hex(fn.code)
   end
-  local place, pt = heapnames.place(snap, fn.proto)
-  if pt and pt.first_line == 0 then return "main chunk of " .. place:match("^(.*):%d+$") end
+  local place, pt, chunk = heapnames.place(snap, fn.proto)
+  if pt and pt.first_line == 0 then return "main chunk of " .. chunk end
   return (name or "function") .. " (" .. place .. ")"
 end
 

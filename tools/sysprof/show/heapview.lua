@@ -164,7 +164,7 @@ local function stand(snap, i)
     local fn = frame.line > 0 and frame.func ~= 0 and snap.tag[frame.func] == G.HPF_FUNC and
 	       heapfile.func(snap, frame.func)
     if fn and fn.ffid == 0 then
-      place = ("%s:%.0f"):format(heapnames.place(snap, fn.proto):match("^(.*):%d+$") or "?", frame.line)
+      place = ("%s:%.0f"):format(select(3, heapnames.place(snap, fn.proto)) or "?", frame.line)
       break
     end
   end
@@ -198,17 +198,18 @@ function heapview.of(snap, n)
   return view
 end
 
--- Returns the path to the object at an address: a list of { address=, what=, bytes=, retained=, path= }, the root
--- first. nil: there is no such object; an empty list: it is garbage.
+-- Returns the path to the object at an address: { pid=, object=, steps= }. A step is { address=, what=, bytes=,
+-- retained=, path= }, the root first; garbage has none. nil: there is no such object.
 function heapview.path(snap, address)
   local i = snap.find(address / 8)
   if i == 0 then return nil end
-  local dom, names, list = dominators.of(snap.objects + 1, snap.first, snap.to, snap.size), heapnames.new(snap), {}
+  local dom, names, steps = dominators.of(snap.objects + 1, snap.first, snap.to, snap.size), heapnames.new(snap), {}
   names.path(i, function(at, path)
-    list[#list + 1] = { address = heapnames.address(snap, at), what = heapnames.what(snap, at), bytes = snap.size[at],
-			retained = dom.retained[at], path = path }
+    steps[#steps + 1] = { address = heapnames.address(snap, at), what = heapnames.what(snap, at), bytes = snap.size[at],
+			  retained = dom.retained[at], path = path }
   end)
-  return list, { address = heapnames.address(snap, i), what = heapnames.what(snap, i), bytes = snap.size[i] }
+  return { pid = snap.pid, steps = steps,
+	   object = { address = heapnames.address(snap, i), what = heapnames.what(snap, i), bytes = snap.size[i] } }
 end
 
 return heapview

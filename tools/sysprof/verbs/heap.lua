@@ -7,27 +7,27 @@ local files = require("sysprof.base.files")
 local heapfile = require("sysprof.read.heapfile")
 local heapoutput = require("sysprof.formats.heapoutput")
 local heapview = require("sysprof.show.heapview")
+local limits = require("sysprof.base.limits")
 local outfile = require("sysprof.formats.outfile")
 local runspecs = require("sysprof.cli.runspecs")
 
 local LIMIT = 10	-- Rows of a list.
-local ROWS_MAX = 1000	-- The path of each takes a walk over its holders.
 
 local SPECS = runspecs.of("DUMP", { "output", "format", "help", "version" }, {
   output = { brief = "write to FILE: .txt .json", help = {
     "write to FILE; its ending gives the format: .txt .json" } },
   format = { choice = { "txt", "json" }, aliases = { text = "txt" }, brief = "txt (default) or json", help = {
     "this format, whatever the ending: txt json" } } })
-table.insert(SPECS, 3, { name = "limit", short = "n", key = "limit", arg = "N", number = true,
+table.insert(SPECS, 3, { name = "limit", key = "limit", arg = "N", number = true,
 			 brief = ("rows of a list; default %d"):format(LIMIT), help = {
-			   ("rows of a list, at most %d; default %d"):format(ROWS_MAX, LIMIT) } })
+			   ("rows of a list, at most %d; default %d"):format(limits.HEAP_ROWS, LIMIT) } })
 
 local verb = {
   name = "heap", line = "show who holds the memory in a heap snapshot", specs = SPECS,
   help = {
-    usage = "Usage: luajit-sysprof heap [options] FILE\n       luajit-sysprof heap [options] path FILE OBJECT",
-    intro = "\nShows objects by type, and which of them hold most, with their paths from a root. 'path'\n" ..
-	    "shows each step to one OBJECT, an address of the list. misc.memprof.snapshot(FILE) writes\n" ..
+    usage = "Usage: luajit-sysprof heap [options] [path] FILE [OBJECT]",
+    intro = "\nShows objects by type, and which of them hold most, with their paths from a root. 'path\n" ..
+	    "FILE OBJECT' shows each step to an object, by its address. misc.memprof.snapshot(FILE) writes\n" ..
 	    "a snapshot.\n",
     tail = "Exit status: 0 success, 1 unreadable snapshot or unwritable output, 2 wrong command\n" ..
 	   "line, 3 the program has damaged its heap.\n",
@@ -46,8 +46,8 @@ local function arguments(opt, rest)
   local ending = opt.output and opt.output:match("%.([^.]*)$")
   opt.format = opt.format or ending == "json" and "json" or "txt"
   opt.limit = opt.limit or LIMIT
-  if opt.limit < 1 or opt.limit > ROWS_MAX then
-    return nil, nil, ("option '--limit': expected a number from 1 to %d"):format(ROWS_MAX)
+  if opt.limit < 1 or opt.limit > limits.HEAP_ROWS then
+    return nil, nil, limits.sentence("HEAP_ROWS")
   end
   local path = is_path and rest[2] or rest[1]
   if path:find("^%d+$") and not files.stat(path) then
@@ -63,21 +63,18 @@ function verb.main(this, opt, rest)
     this.say(path, ": ", message)
     return command.FAILED
   end
+  local ok, problem = outfile.check(opt.output, "heap", opt.force)
+  if not ok then
+    this.say(problem)
+    return command.FAILED
+  end
   local snap, why = heapfile.read(path)
   if not snap then return fail(why) end
-  local ok, problem
-  if address then
-    local list, object = heapview.path(snap, address)
-    if not list then return fail(("it has no object at %s"):format(rest[3])) end
-    ok, problem = outfile.write(opt.output, function(write)
-      heapoutput[opt.format == "json" and "path_json" or "path_text"](list, object, write)
-    end)
-  else
-    local view = heapview.of(snap, opt.limit)
-    ok, problem = outfile.write(opt.output, function(write)
-      heapoutput[opt.format == "json" and "json" or "text"](view, write)
-    end)
-  end
+  local view
+  if address then view = heapview.path(snap, address) else view = heapview.of(snap, opt.limit) end
+  if not view then return fail(("it has no object at %s"):format(rest[3])) end
+  local render = heapoutput[(address and "path_" or "") .. (opt.format == "json" and "json" or "text")]
+  ok, problem = outfile.write(opt.output, function(write) render(view, write) end)
   if not ok then
     this.say(problem)
     return command.FAILED
