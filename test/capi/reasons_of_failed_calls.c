@@ -78,6 +78,13 @@ int main(void)
   CHECK_REASON(luaM_sysprof_coroutines(L, NULL, &text, &len), PROFILE_SUCCESS, NULL);
   free(text);
   CHECK_REASON(luaM_memprof_count(L, 1, 0, NULL, 0), PROFILE_ERRUSE, "count is NULL");
+  CHECK_REASON(luaM_memprof_snapshot(NULL, "a.heap", 0), PROFILE_ERRUSE, "L is NULL");
+  CHECK_REASON(luaM_memprof_snapshot(L, NULL, 0), PROFILE_ERRUSE, "path is NULL");
+  CHECK_REASON(luaM_memprof_snapshot(L, "none/a.heap", LUAM_MEMPROF_WAIT), PROFILE_ERRIO,
+	       "No such file");
+  CHECK_REASON(luaM_memprof_snapshot(L, "a.heap", LUAM_MEMPROF_WAIT), PROFILE_SUCCESS,
+	       NULL);
+  CHECK_EQ(remove("a.heap"), 0);
   session_script(L, "function f() end");
   lua_getglobal(L, "f");
   CHECK_REASON(luaM_memprof_count(L, 1, 0, &count, sizeof(count)), PROFILE_SUCCESS, NULL);

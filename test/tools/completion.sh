@@ -34,7 +34,7 @@ try() {
   }
 }
 
-try luajit-sysprof "" "->" run record top dump serve ps stop perf-map report flame export annotate diff merge info compare doctor help --help --version \
+try luajit-sysprof "" "->" run record top dump serve ps stop perf-map report flame export annotate diff merge info heap compare doctor help --help --version \
   --completion=bash
 try luajit-sysprof rep "->" report
 try luajit-sysprof report --form "->" --format=

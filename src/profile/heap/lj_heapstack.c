@@ -11,7 +11,7 @@
 #include "lj_debug.h"
 #include "lj_frame.h"
 #include "profile/format/lj_heap_format.h"
-#include "profile/heap/lj_heapwalk.h"
+#include "profile/heap/lj_heapstack.h"
 #include "profile/symbols/lj_bcname.h"
 
 #define NO_POS (~(uint32_t)0)
@@ -22,10 +22,10 @@
 static const GCproto *proto_of(HeapWalk *w, const GCfunc *fn)
 {
   const GCproto *pt;
-  if (!lj_heapwalk_isobj(w, fn, offsetof(GCfuncL, uvptr), LJ_TFUNC) || !isluafunc(fn))
+  if (!lj_heapref_isobj(w, fn, offsetof(GCfuncL, uvptr), LJ_TFUNC) || !isluafunc(fn))
     return NULL;
   pt = funcproto(fn);
-  return lj_heapwalk_isobj(w, pt, sizeof(GCproto), LJ_TPROTO) &&
+  return lj_heapref_isobj(w, pt, sizeof(GCproto), LJ_TPROTO) &&
 	     heapmem_ok(&w->mem, pt, pt->sizept)
 	   ? pt
 	   : NULL;
@@ -61,7 +61,7 @@ static uint32_t read_frames(HeapWalk *w, const lua_State *th)
     w->frame[n].pt = proto_of(w, w->frame[n].fn);
     w->frame[n].base = (uint32_t)(f + 1 - stack);
     w->frame[n].pos = w->frame[n].pt && pc ? pos_of(w->frame[n].pt, pc) : NO_POS;
-    if (w->frame[n].pt || lj_heapwalk_isobj(w, w->frame[n].fn, sizeof(GChead), LJ_TFUNC))
+    if (w->frame[n].pt || lj_heapref_isobj(w, w->frame[n].fn, sizeof(GChead), LJ_TFUNC))
       n++;
     while (f > bot && frame_isvarg(f)) { /* The same function again. */
       below = frame_prevd(f);
@@ -99,7 +99,7 @@ static void put_frames(HeapWalk *w, uint32_t n)
   lj_heapout_uleb(&w->out, n);
   for (i = 0; i < n; i++) {
     const HeapFrame *fr = &w->frame[i];
-    lj_heapwalk_ref(w, fr->fn);
+    lj_heapref(w, fr->fn);
     lj_heapout_uleb(&w->out, fr->pt ? line_of(fr) : 0);
     lj_heapout_uleb(&w->out, fr->base);
   }
@@ -118,7 +118,7 @@ static void put_name(HeapWalk *w, const HeapFrame *fr, uint32_t slot)
   lj_heapout_bytes(&w->out, np.s, np.len);
 }
 
-void lj_heapwalk_thread(HeapWalk *w, const lua_State *th)
+void lj_heapstack(HeapWalk *w, const lua_State *th)
 {
   cTValue *stack = tvref(th->stack);
   uint64_t size = (uint64_t)th->stacksize * sizeof(TValue);
@@ -126,7 +126,7 @@ void lj_heapwalk_thread(HeapWalk *w, const lua_State *th)
   heapout_byte(&w->out, (uint8_t)((th == mainthread(w->g) ? HPO_MAIN : 0) |
 				  (obj2gco(th) == gcref(w->g->cur_L) ? HPO_RUNNING : 0)));
   lj_heapout_uleb(&w->out, th->status);
-  lj_heapwalk_ref(w, gcrefp(th->env, void));
+  lj_heapref(w, gcrefp(th->env, void));
   if (size && heapmem_ok(&w->mem, stack, size) && th->top >= stack &&
       th->top <= stack + th->stacksize) {
     top = (uint32_t)(th->top - stack);
@@ -139,7 +139,7 @@ void lj_heapwalk_thread(HeapWalk *w, const lua_State *th)
     if (!tvisgcv(&stack[slot])) continue;
     while (nframe > 1 && w->frame[nframe - 2].base <= slot) nframe--;
     lj_heapout_uleb(&w->out, slot + 1 - next);
-    lj_heapwalk_value(w, &stack[slot]);
+    lj_heapref_value(w, &stack[slot]);
     put_name(w, nframe ? &w->frame[nframe - 1] : NULL, slot);
     next = slot + 1;
   }

@@ -19,6 +19,7 @@
 #include "lj_ir.h"
 #include "lj_jit.h"
 #include "profile/format/lj_heap_format.h"
+#include "profile/heap/lj_heapstack.h"
 #include "profile/heap/lj_heapwalk.h"
 #include "profile/symbols/lj_bcname.h"
 
@@ -36,24 +37,6 @@ static void damaged(HeapWalk *w)
 
 /* -- References -------------------------------------------------------------- */
 
-void lj_heapwalk_ref(HeapWalk *w, const void *o)
-{
-  uintptr_t addr = (uintptr_t)o;
-  int64_t d = (int64_t)(addr >> 3) - (int64_t)(w->own >> 3);
-  if (addr == 0 || (addr & 7) || addr >> SAFELOAD_ADDR_BITS) heapout_byte(&w->out, 0);
-  else lj_heapout_uleb(&w->out, 1 + (((uint64_t)d << 1) ^ (uint64_t)(d >> 63)));
-}
-
-void lj_heapwalk_value(HeapWalk *w, cTValue *o)
-{
-  lj_heapwalk_ref(w, tvisgcv(o) ? (const void *)gcval(o) : NULL);
-}
-
-int lj_heapwalk_isobj(HeapWalk *w, const void *o, size_t sz, uint32_t it)
-{
-  return heapmem_ok(&w->mem, o, sz) && ((const GChead *)o)->gct == (uint8_t)~it;
-}
-
 /* References of n values. */
 static void put_values(HeapWalk *w, cTValue *o, uint64_t n)
 {
@@ -63,7 +46,7 @@ static void put_values(HeapWalk *w, cTValue *o, uint64_t n)
     n = 0;
   }
   lj_heapout_uleb(&w->out, n);
-  for (i = 0; i < n; i++) lj_heapwalk_value(w, &o[i]);
+  for (i = 0; i < n; i++) lj_heapref_value(w, &o[i]);
 }
 
 static void put_head(HeapWalk *w, uint8_t tag, const void *o, uint64_t size)
@@ -99,7 +82,7 @@ static int put_upval(HeapWalk *w, const GCupval *uv)
   o = uvval(uv);
   put_head(w, HPF_UPVAL, uv, sizeof(GCupval));
   heapout_byte(&w->out, uv->closed ? HPO_CLOSED : 0);
-  if (heapmem_ok(&w->mem, o, sizeof(TValue))) lj_heapwalk_value(w, o);
+  if (heapmem_ok(&w->mem, o, sizeof(TValue))) lj_heapref_value(w, o);
   else heapout_byte(&w->out, 0);
   return 1;
 }
@@ -113,15 +96,15 @@ static int put_func(HeapWalk *w, const GCfunc *fn)
     if (!heapmem_ok(&w->mem, fn, sizeLfunc(n))) return 0;
     put_head(w, HPF_FUNC, fn, sizeLfunc(n));
     lj_heapout_uleb(&w->out, fn->l.ffid);
-    lj_heapwalk_ref(w, gcrefp(fn->l.env, void));
-    lj_heapwalk_ref(w, funcproto(fn));
+    lj_heapref(w, gcrefp(fn->l.env, void));
+    lj_heapref(w, funcproto(fn));
     lj_heapout_uleb(&w->out, n);
-    for (i = 0; i < n; i++) lj_heapwalk_ref(w, gcrefp(fn->l.uvptr[i], void));
+    for (i = 0; i < n; i++) lj_heapref(w, gcrefp(fn->l.uvptr[i], void));
   } else {
     if (!heapmem_ok(&w->mem, fn, sizeCfunc(n))) return 0;
     put_head(w, HPF_FUNC, fn, sizeCfunc(n));
     lj_heapout_uleb(&w->out, fn->c.ffid);
-    lj_heapwalk_ref(w, gcrefp(fn->c.env, void));
+    lj_heapref(w, gcrefp(fn->c.env, void));
     lj_heapout_uleb(&w->out, (uint64_t)(uintptr_t)fn->c.f);
     put_values(w, fn->c.upvalue, n);
   }
@@ -152,11 +135,11 @@ static int put_proto(HeapWalk *w, const GCproto *pt)
   if (!heapmem_ok(&w->mem, pt, pt->sizept)) return 0;
   if (n && !heapmem_ok(&w->mem, kgc - n, (uint64_t)n * sizeof(GCRef))) return 0;
   put_head(w, HPF_PROTO, pt, pt->sizept);
-  lj_heapwalk_ref(w, gcrefp(pt->chunkname, void));
+  lj_heapref(w, gcrefp(pt->chunkname, void));
   lj_heapout_uleb(&w->out, (uint32_t)pt->firstline);
   lj_heapout_uleb(&w->out, (uint32_t)pt->numline);
   heapout_byte(&w->out, pt->flags);
-  lj_heapwalk_ref(w, trace_of(w, pt->trace));
+  lj_heapref(w, trace_of(w, pt->trace));
   lj_heapout_uleb(&w->out, pt->sizeuv);
   for (i = 0; i < pt->sizeuv; i++) {
     NamePart np;
@@ -165,7 +148,7 @@ static int put_proto(HeapWalk *w, const GCproto *pt)
     lj_heapout_bytes(&w->out, np.s, np.len);
   }
   lj_heapout_uleb(&w->out, n);
-  for (i = 1; i <= n; i++) lj_heapwalk_ref(w, gcrefp(kgc[-(ptrdiff_t)i], void));
+  for (i = 1; i <= n; i++) lj_heapref(w, gcrefp(kgc[-(ptrdiff_t)i], void));
   return 1;
 }
 
@@ -207,12 +190,12 @@ static int put_trace(HeapWalk *w, const GCtrace *T)
     heapout_byte(&w->out, 0);
     return 1;
   }
-  lj_heapwalk_ref(w, gcrefp(T->startpt, void));
+  lj_heapref(w, gcrefp(T->startpt, void));
   lj_heapout_uleb(&w->out, 3 + each_constant(w, T, NULL));
-  lj_heapwalk_ref(w, trace_of(w, T->link));
-  lj_heapwalk_ref(w, trace_of(w, T->nextroot));
-  lj_heapwalk_ref(w, trace_of(w, T->nextside));
-  each_constant(w, T, lj_heapwalk_ref);
+  lj_heapref(w, trace_of(w, T->link));
+  lj_heapref(w, trace_of(w, T->nextroot));
+  lj_heapref(w, trace_of(w, T->nextside));
+  each_constant(w, T, lj_heapref);
   return 1;
 }
 #endif
@@ -274,13 +257,13 @@ static int put_udata(HeapWalk *w, const GCudata *ud)
 #endif
   put_head(w, HPF_UDATA, ud, size);
   lj_heapout_uleb(&w->out, ud->udtype);
-  lj_heapwalk_ref(w, gcrefp(ud->metatable, void));
-  lj_heapwalk_ref(w, gcrefp(ud->env, void));
+  lj_heapref(w, gcrefp(ud->metatable, void));
+  lj_heapref(w, gcrefp(ud->env, void));
   lj_heapout_uleb(&w->out, n);
 #if LJ_HASBUFFER
   {
     uint32_t i;
-    for (i = 0; i < n; i++) lj_heapwalk_ref(w, ref[i]);
+    for (i = 0; i < n; i++) lj_heapref(w, ref[i]);
   }
 #endif
   return 1;
@@ -320,7 +303,7 @@ static uint32_t read_mode(HeapWalk *w, const GCtab *mt)
 	!tvisstr(&node[i].val))
       continue;
     s = strV(&node[i].val);
-    if (!lj_heapwalk_isobj(w, s, sizeof(GCstr), LJ_TSTR) ||
+    if (!lj_heapref_isobj(w, s, sizeof(GCstr), LJ_TSTR) ||
 	!heapmem_ok(&w->mem, strdata(s), (uint64_t)s->len + 1))
       return 0;
     for (j = 0; j < s->len && strdata(s)[j]; j++) {
@@ -337,7 +320,7 @@ static uint32_t mode_of(HeapWalk *w, const GCtab *mt)
   uint32_t i = (uint32_t)((uintptr_t)mt >> 4) & (HEAPWALK_MODES - 1);
   if (!mt) return 0;
   if (w->mode[i].mt != mt) {
-    if (!lj_heapwalk_isobj(w, mt, sizeof(GCtab), LJ_TTAB)) return 0;
+    if (!lj_heapref_isobj(w, mt, sizeof(GCtab), LJ_TTAB)) return 0;
     w->mode[i].flags = read_mode(w, mt);
     w->mode[i].mt = mt;
   }
@@ -359,7 +342,7 @@ static void put_key(HeapWalk *w, cTValue *key)
 {
   if (tvisgcv(key)) {
     heapout_byte(&w->out, HPK_OBJ);
-    lj_heapwalk_value(w, key);
+    lj_heapref_value(w, key);
   } else if (tvisint(key)) {
     heapout_byte(&w->out, HPK_INT);
     heapout_signed(&w->out, intV(key));
@@ -386,7 +369,7 @@ static uint64_t put_array(HeapWalk *w, const GCtab *t)
     used++;
     if (!tvisgcv(&array[i])) continue;
     lj_heapout_uleb(&w->out, i + 1 - next);
-    lj_heapwalk_value(w, &array[i]);
+    lj_heapref_value(w, &array[i]);
     next = i + 1;
   }
   heapout_byte(&w->out, 0);
@@ -405,7 +388,7 @@ static int put_tab(HeapWalk *w, const GCtab *t)
   if (t->hmask) size += ((uint64_t)t->hmask + 1) * sizeof(Node);
   put_head(w, HPF_TAB, t, size);
   heapout_byte(&w->out, (uint8_t)mode_of(w, tabref(t->metatable)));
-  lj_heapwalk_ref(w, gcrefp(t->metatable, void));
+  lj_heapref(w, gcrefp(t->metatable, void));
   used = put_array(w, t);
   node = nodes_of(w, t, &n);
   for (i = 0; i < n; i++) {
@@ -413,7 +396,7 @@ static int put_tab(HeapWalk *w, const GCtab *t)
     used++;
     if (!tvisgcv(&node[i].key) && !tvisgcv(&node[i].val)) continue;
     put_key(w, &node[i].key);
-    lj_heapwalk_value(w, &node[i].val);
+    lj_heapref_value(w, &node[i].val);
   }
   heapout_byte(&w->out, HPK_END);
   lj_heapout_uleb(&w->out, used);
@@ -428,10 +411,10 @@ static int put_thread(HeapWalk *w, const lua_State *th)
   uint64_t n = 0;
   if (!heapmem_ok(&w->mem, th, sizeof(lua_State))) return 0;
   put_head(w, HPF_THREAD, th, sizeof(lua_State) + (uint64_t)th->stacksize * sizeof(TValue));
-  lj_heapwalk_thread(w, th);
+  lj_heapstack(w, th);
   for (o = gcref(th->openupval); o; o = gcref(o->gch.nextgc)) {
     /* Each has a slot of its own. */
-    if (!lj_heapwalk_isobj(w, o, sizeof(GCupval), LJ_TUPVAL) || n++ > th->stacksize)
+    if (!lj_heapref_isobj(w, o, sizeof(GCupval), LJ_TUPVAL) || n++ > th->stacksize)
       return 0;
     put_upval(w, &o->uv);
   }
@@ -502,7 +485,7 @@ static void put_root(HeapWalk *w, uint8_t kind, uint32_t index, const void *o)
   heapout_byte(&w->out, HPF_ROOT);
   heapout_byte(&w->out, kind);
   lj_heapout_uleb(&w->out, index);
-  lj_heapwalk_ref(w, o);
+  lj_heapref(w, o);
 }
 
 /* Objects whose finalizers are due: a circle through the last one. */
@@ -525,7 +508,7 @@ static void put_string_chain(HeapWalk *w, const GCobj *o)
 {
   Circle c = { 0 };
   for (; o && !w->out.err; o = gcref(o->gch.nextgc)) {
-    if (circle_closes(&c, o) || !lj_heapwalk_isobj(w, o, sizeof(GCstr), LJ_TSTR)) {
+    if (circle_closes(&c, o) || !lj_heapref_isobj(w, o, sizeof(GCstr), LJ_TSTR)) {
       damaged(w);
       return;
     }
