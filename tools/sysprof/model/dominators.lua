@@ -8,16 +8,16 @@
 ----------------------------------------------------------------------------
 
 local array = require("sysprof.base.array")
-local ffi = require("ffi")
 
 local NUMBERS, DOUBLES = array.kind("uint32_t"), array.kind("double")
 
 local dominators = {}
 
-local function numbers(n)
-  local a = array.resize(NUMBERS, nil, n)
-  ffi.fill(a, n * NUMBERS.size)
-  return a
+local function numbers(n) return array.zeros(NUMBERS, n) end
+
+-- The collector does not know how large arrays are.
+local function free(...)
+  for i = 1, select("#", ...) do array.free((select(i, ...))) end
 end
 
 -- Numbers the nodes in the order of a search by depth, from 1 on. Returns the number of each node, 0 if it is not
@@ -40,6 +40,7 @@ local function search(n, first, to)
       at = parent[at]
     end
   end
+  free(next_edge)
   return number, node, parent, count
 end
 
@@ -64,6 +65,7 @@ local function reversed(count, node, number, first, to)
       fill[w] = fill[w] + 1
     end
   end
+  free(fill)
   return start, from
 end
 
@@ -109,24 +111,24 @@ local function immediate(count, parent, start, from)
   for w = 2, count do
     if dom[w] ~= semi[w] then dom[w] = dom[dom[w]] end
   end
+  free(semi, label, ancestor, bucket, next_in, path)
   return dom
 end
 
--- Returns { dominator=, retained=, is_reached= }: arrays by node. retained adds up the sizes of all nodes that
--- a node dominates, and its own. Nodes that are not reached have the size 0 there.
+-- Returns { retained=, number= }: arrays by node. retained adds up the sizes of all nodes that a node dominates, and
+-- its own. Nodes that are not reached have 0 in both.
 function dominators.of(n, first, to, size)
   local number, node, parent, count = search(n, first, to)
   local start, from = reversed(count, node, number, first, to)
   local dom = immediate(count, parent, start, from)
-  local retained, dominator = array.resize(DOUBLES, nil, n), numbers(n)
-  ffi.fill(retained, n * DOUBLES.size)
+  local retained = array.zeros(DOUBLES, n)
   for i = 1, count do retained[node[i]] = size[node[i]] end
   for i = count, 2, -1 do
     local v, d = node[i], node[dom[i]]
     retained[d] = retained[d] + retained[v]
-    dominator[v] = d
   end
-  return { dominator = dominator, retained = retained, number = number }
+  free(node, parent, start, from, dom)
+  return { retained = retained, number = number }
 end
 
 -- Returns by node the node before it on a shortest way from the root, and itself if it is not reached. Of equally short
@@ -146,6 +148,7 @@ function dominators.nearest(n, first, to)
       end
     end
   end
+  free(queue)
   return before
 end
 
