@@ -181,8 +181,8 @@ static int put_trace(HeapWalk *w, const GCtrace *T)
   uint64_t size;
   if (!heapmem_ok(&w->mem, T, sizeof(GCtrace))) return 0;
   size = ((sizeof(GCtrace) + 7) & ~(size_t)7) +
-	 ((uint64_t)T->nins - T->nk) * sizeof(IRIns) + T->nsnap * sizeof(SnapShot) +
-	 (uint64_t)T->nsnapmap * sizeof(SnapEntry);
+	 (T->nins > T->nk ? T->nins - T->nk : 0) * sizeof(IRIns) +
+	 T->nsnap * sizeof(SnapShot) + (uint64_t)T->nsnapmap * sizeof(SnapEntry);
   put_head(w, HPF_TRACE, T, size);
   lj_heapout_uleb(&w->out, T->traceno);
   if (T->traceno == 0) { /* The collector passes it over, too. */

@@ -70,7 +70,7 @@ local function new_cursor(bytes, size)
       b = byte()
       v = v + (b < 128 and b or b - 128) * scale
       scale = scale * 128
-      if v >= 2^63 or scale > 2^70 then damaged("a number is too large") end
+      if scale > 2^70 then damaged("a number is too large") end
     until b < 128
     return v
   end
@@ -291,7 +291,7 @@ local function read_records(snap, cursor)
   local function count() edges = edges + 1 end
   resize(room)
   tag[0], size[0], address[0], offset[0] = 0, 0, 0, 0
-  local last, bodies = 0, cursor.bodies
+  local last, bodies, has_wrong_size = 0, cursor.bodies, false
   while true do
     local kind = cursor.byte()
     local body = bodies[kind]
@@ -303,7 +303,7 @@ local function read_records(snap, cursor)
       if n > room then resize(room * 2) end
       tag[n], address[n] = kind, last
       local bytes = cursor.uleb()
-      if bytes >= 2^48 then damaged("the size of an object is out of range") end
+      if bytes >= 2^48 then bytes, has_wrong_size = 0, true end
       size[n], offset[n] = bytes, cursor.pos()
       cursor.own(last)
       body(count)
@@ -324,7 +324,7 @@ local function read_records(snap, cursor)
   if cursor.uleb() ~= n then damaged("objects are missing") end
   snap.total = cursor.uleb()
   local state = cursor.byte()
-  snap.is_damaged, snap.is_cut = state % 2 == 1, state >= 2
+  snap.is_damaged, snap.is_cut = state % 2 == 1 or has_wrong_size, state >= 2
   snap.objects, snap.tag, snap.size, snap.address, snap.offset = n, tag, size, address, offset
   return edges
 end
