@@ -4,6 +4,7 @@
 -- JSON is one object: format "sysprof heap" or "sysprof heap path", version 1, and the fields of sysprof.show.heapview.
 ----------------------------------------------------------------------------
 
+local sort = require("sysprof.base.sort")
 local text = require("sysprof.base.text")
 local units = require("sysprof.model.units")
 
@@ -26,7 +27,7 @@ local function sum_line(row)
 end
 
 local function object_line(row)
-  local used = row.used and (", %s"):format(text.plural(row.used, "entry"):gsub("entrys", "entries")) or ""
+  local used = row.used and (", %.0f %s"):format(row.used, row.used == 1 and "entry" or "entries") or ""
   return ("%10s %10s  %s\n%23s %s%s"):format(bytes(row.retained), bytes(row.bytes), row.path, "", row.what .. " " ..
     row.address, used)
 end
@@ -74,7 +75,7 @@ local put
 local function put_fields(write, o)
   local keys = {}
   for key in pairs(o) do keys[#keys + 1] = key end
-  table.sort(keys)
+  sort(keys)
   for i, key in ipairs(keys) do
     write((i > 1 and "," or "") .. text.json(key) .. ":")
     put(write, o[key])

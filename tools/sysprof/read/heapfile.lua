@@ -22,6 +22,7 @@ local ffi = require("ffi")
 local files = require("sysprof.base.files")
 local heapgrammar = require("sysprof.base.heapgrammar")
 local limits = require("sysprof.base.limits")
+local sort = require("sysprof.base.sort")
 
 local G = heapgrammar
 local BLOCK = 2^20
@@ -373,7 +374,7 @@ local function sort_roots(snap, find)
     root.object, root.at = find(root.address), i
     if root.object ~= 0 then list[#list + 1] = root end
   end
-  table.sort(list, function(a, b)
+  sort(list, function(a, b)
     local x, y = ROOT_ORDER[a.kind] or 9, ROOT_ORDER[b.kind] or 9
     if x ~= y then return x < y end
     return a.at < b.at

@@ -118,7 +118,7 @@ end
 -- A path: a variable or another root, and an expression from there on. "" for the root _G.
 local function path_text(path)
   if path.tail == "" then return path.root == "" and "_G" or path.root end
-  if path.root == "" then return (path.tail:gsub("^%.", "")) end
+  if path.root == "" then return path.tail:sub(1, 1) == "." and path.tail:sub(2) or "_G" .. path.tail end
   return path.name and ("%s%s (%s)"):format(path.name, path.tail, path.root) or path.root .. path.tail
 end
 

@@ -10,6 +10,7 @@ local heapfile = require("sysprof.read.heapfile")
 local heapgrammar = require("sysprof.base.heapgrammar")
 local heapnames = require("sysprof.show.heapnames")
 local limits = require("sysprof.base.limits")
+local sort = require("sysprof.base.sort")
 local text = require("sysprof.base.text")
 
 local G = heapgrammar
@@ -48,7 +49,7 @@ end
 local function rows_of(sums, n)
   local list = {}
   for _, row in pairs(sums) do list[#list + 1] = row end
-  table.sort(list, function(a, b)
+  sort(list, function(a, b)
     if a.bytes ~= b.bytes then return a.bytes > b.bytes end
     return a.name < b.name
   end)
@@ -95,7 +96,7 @@ local function add_parts(view, snap)
     view.parts[#view.parts + 1] = { name = PARTS[kind] or "others", bytes = bytes }
     if kind ~= G.HPP_MCODE then view.parts_bytes = view.parts_bytes + bytes end
   end
-  table.sort(view.parts, function(a, b) return a.bytes > b.bytes or a.bytes == b.bytes and a.name < b.name end)
+  sort(view.parts, function(a, b) return a.bytes > b.bytes or a.bytes == b.bytes and a.name < b.name end)
 end
 
 -- Returns a row of a single object.
