@@ -105,6 +105,9 @@ endif()
 luajit_edit(lj_api.c [["lj_strfmt.h"]]
   AFTER [[#include "profile/api/lj_vmhooks.h"]]
   "declares the calls below")
+luajit_edit(lj_api.c [[lj_checkapi(G(L) == G(to), "move across global states")]]
+  AFTER [[  lj_vmhooks_xmove(L, to);]]
+  "an empty coroutine, such as one of nginx's pool, gets a function and begins")
 luajit_edit(lj_api.c [[/* Regular yield: move results down if needed. */]]
   AFTER [[      lj_vmhooks_yield(L);]]
   "notes the time of a yield that a host program makes")

@@ -99,6 +99,15 @@ static int make_thread(lua_State *co)
   return 0;
 }
 
+static lua_State *pooled;
+
+static int use_thread(lua_State *co)
+{
+  lua_pushinteger(co, 1);
+  lua_xmove(co, pooled, 1);
+  return 0;
+}
+
 static void inherit(void)
 {
   uint32_t a = set_of(L, "request", "a"), b = set_of(L, "request", "b");
@@ -119,6 +128,18 @@ static void inherit(void)
   CHECK_EQ(label_of(made), b);
   CHECK_EQ(luaM_sysprof_label(co, 0, NULL), PROFILE_SUCCESS);
   CHECK_EQ(label_of(made), b);
+  /* A pool: an empty coroutine gets a function from one that runs, or from the event loop. */
+  pooled = lua_newthread(L);
+  lua_register(L, "use_thread", use_thread);
+  REQUIRE(luaL_loadstring(co, "use_thread()") == 0);
+  CHECK_EQ(luaM_sysprof_label(co, b, NULL), PROFILE_SUCCESS);
+  CHECK_EQ(lua_resume(co, 0), 0);
+  CHECK_EQ(label_of(pooled), b);
+  lua_settop(pooled, 0);
+  CHECK_EQ(luaM_sysprof_label(pooled, 0, NULL), PROFILE_SUCCESS);
+  lua_pushinteger(L, 1);
+  lua_xmove(L, pooled, 1);
+  CHECK_EQ(label_of(pooled), 0);
   CHECK_EQ(luaM_sysprof_labelset_release(L, a), PROFILE_SUCCESS);
   CHECK_EQ(luaM_sysprof_labelset_release(L, b), PROFILE_SUCCESS);
   lua_settop(L, top - 1);

@@ -47,6 +47,14 @@ static LJ_AINLINE void lj_vmhooks_thread_new(lua_State *L, lua_State *L1)
   if (LJ_UNLIKELY(L2GG(L)->labels != NULL)) lj_labels_inherit(L, L1);
 }
 
+/* A host program moves values to a coroutine. A used one that is empty begins like a new one. */
+static LJ_AINLINE void lj_vmhooks_xmove(lua_State *L, lua_State *to)
+{
+  if (LJ_UNLIKELY(L2GG(L)->labels != NULL) && to->sysprof_label == 0 && !to->cframe &&
+      to->status == LUA_OK && to->top == tvref(to->stack) + 1 + LJ_FR2)
+    lj_labels_inherit(L, to);
+}
+
 /* A coroutine loses its labels and its record: it begins anew, or ends. */
 LJ_FUNC void lj_vmhooks_thread_clear(global_State *g, lua_State *L);
 
