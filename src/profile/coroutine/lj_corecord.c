@@ -20,8 +20,12 @@ LJ_STATIC_ASSERT(CORECORD_MAX == CORECORD_BLOCK * CORECORD_BLOCKS);
 
 CoRecords *lj_corecord_of(global_State *g)
 {
-  if (!G2GG(g)->corecords) G2GG(g)->corecords = (CoRecords *)calloc(1, sizeof(CoRecords));
-  return G2GG(g)->corecords;
+  CoRecords *cr = G2GG(g)->corecords;
+  if (cr) return cr;
+  cr = (CoRecords *)calloc(1, sizeof(CoRecords));
+  if (cr) cr->used = CORECORD_NONE + 1;
+  G2GG(g)->corecords = cr;
+  return cr;
 }
 
 CoRecord *lj_corecord_new(CoRecords *cr, lua_State *L)
@@ -34,7 +38,7 @@ CoRecord *lj_corecord_new(CoRecords *cr, lua_State *L)
     if (cr->used == CORECORD_MAX) return NULL;
     if (!*block) *block = (CoRecord *)malloc(CORECORD_BLOCK * sizeof(CoRecord));
     if (!*block) return NULL;
-    number = ++cr->used;
+    number = cr->used++;
   }
   L->sysprof_record = number;
   r = corecord_find(cr, L);

@@ -18,7 +18,7 @@
 /* Waits of further coroutines are counted only. */
 #define CORECORD_MAX (4096 * 4096)
 
-#define CORECORD_NONE UINT32_MAX /* Number of a coroutine for which there was no record. */
+#define CORECORD_NONE 1 /* Number of a coroutine for which there was no record. */
 
 typedef struct CoRecord {
   uint64_t yielded; /* Tick of its last yield, 0: not known. */
@@ -29,7 +29,7 @@ typedef struct CoRecord {
 /* Records of a VM. */
 typedef struct CoRecords {
   CoRecord *block[CORECORD_BLOCKS];
-  uint32_t used;   /* Records in use so far. */
+  uint32_t used;   /* Numbers in use so far. */
   uint32_t unused; /* List of those that are free again, 0: none. */
 } CoRecords;
 
@@ -48,8 +48,8 @@ LJ_FUNC void lj_corecord_close(global_State *g);
 /* Return the record of a coroutine, or NULL. */
 static LJ_AINLINE CoRecord *corecord_find(const CoRecords *cr, const lua_State *L)
 {
-  uint32_t i = L->sysprof_record - 1;
-  if (LJ_UNLIKELY(i >= cr->used)) return NULL;
+  uint32_t i = L->sysprof_record;
+  if (LJ_UNLIKELY(i <= CORECORD_NONE)) return NULL;
   return &cr->block[i >> CORECORD_BITS][i & (CORECORD_BLOCK - 1)];
 }
 
