@@ -117,6 +117,31 @@ while os.time() < stop do
   round = round + 1
   compare(round)
 end
+-- -- Too many ------------------------------------------------------------------
+
+-- Beyond the bound, samples have no stack and no reason, but all count.
+local function storm()
+  jit.opt.start(3, "hotloop=1", "maxtrace=1000")
+  truth.begin()
+  assert(misc.sysprof.start { mode = "C", clock = "jit", path = "storm.bin" })
+  for i = 1, 15000 do loadstring("local s = 0 for i = 1, 5 do s = s + " .. i .. " end")() end
+  assert(misc.sysprof.stop())
+  local log = truth.finish()
+  local sums, sum, total = truth.sums("storm.bin", "trace-stop")
+  t.ok(log.stop > 11000, "a storm of traces")
+  t.equal(sum, log.stop, "storm: sum")
+  t.equal(total, log.stop, "storm: total")
+  local lost = 0
+  for key, n in pairs(sums) do
+    if not key:find("ends in", 1, true) then lost = lost + n end
+  end
+  t.ok(lost > 0 and lost < sum - 8000, ("storm: %d of %d without a reason"):format(lost, sum))
+  t.contains(misc.sysprof.report().limit, "more than 1000 a second came", "limit of the storm")
+  t.equal(select(2, truth.sums("storm.bin", "trace-flush")), log.flush, "storm: flushes")
+end
+
+jit.off(storm)
+storm()
 jit.opt.start(3)
 print(round .. " rounds")
 t.finish()
