@@ -19,7 +19,7 @@ local wrong = {
   { "alloc/", BYTES }, { "alloc:u", BYTES }, { "alloc/size=1/", BYTES },
   { "alloc/period=1/x", BYTES },
   { "cpu+alloc+alloc/period=1/", "'alloc' twice" },
-  { "allocs", "'allocs' is not a clock or event (did you mean 'alloc'?); choose wall, alloc, offcpu, coroutine-wait, cpu, " },
+  { "allocs", "'allocs' is not a clock or event (did you mean 'alloc'?); choose wall, jit, alloc, offcpu, coroutine-wait, trace-abort, " },
   { "live", "'live' is recorded by 'alloc'; choose alloc" }, { "lives", "'lives' is not a clock" },
   { "allo", "'allo' is not a clock or event" },
 }
