@@ -147,6 +147,13 @@ check("the same at the end", { { APP, 1, 3, "f", "a" }, { APP, 5, 7, "", "b" } }
 check("two ids, one without a name", { { APP, 1, 9, "", "a" }, { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "f", "a" } },
       { "f (app.lua:1) 3 1" })
 
+-- Of two functions without names in an unchanged one, each profile has samples of another.
+check("others of an unchanged function",
+      { { APP, 1, 5, "f", "a" }, { APP, 10, 20, "g", "b" }, { APP, 11, 12, "", "c" }, { APP, 30, 40, "h", "e" } },
+      { { APP, 1, 5, "f", "a" }, { APP, 13, 23, "g", "b" }, { APP, 17, 18, "", "d" }, { APP, 36, 46, "h", "e" } },
+      { "app.lua:11 3 0", "app.lua:17 0 3", "f (app.lua:1) 1 1", "g (app.lua:13) 2 2", "h (app.lua:36) 4 4" },
+      "3 functions: 2 at other lines")
+
 -- Lines outside of functions go with the functions above them.
 local function main_lines(list, lines)
   local p, q = reader.parse_string(stream(list[1])), reader.parse_string(stream(list[2]))

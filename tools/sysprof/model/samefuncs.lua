@@ -233,8 +233,14 @@ local function gaps_of(list_a, list_b)
   return { of = of, shift = shift }
 end
 
--- May a function have become another one? Where nothing was edited, it stands at the same place.
+-- May a function have become another one? Where nothing was edited, it stands at the same place. A body tells of all
+-- functions inside.
 local function is_possible(gaps, a, b)
+  local p, q = a.parent, b.parent
+  if p and q and p.mate == q and p.body and p.body == q.body and not is_main(p) and a.body and b.body and
+     a.body ~= b.body then
+    return false
+  end
   local i, k, shift = gaps.of[a], gaps.of[b], gaps.shift
   local is_edited = shift[i] ~= shift[i + 1]
   if i ~= k then return is_edited and shift[k] ~= shift[k + 1] end
