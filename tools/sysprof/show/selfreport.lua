@@ -338,14 +338,14 @@ function selfreport.cpu_time(profile)
 end
 
 -- Returns the number of samples and the CPU time, as a text. Without CPU time, bytes or real
--- time of the first event; not if unnamed. Of a sum, unless unnamed, its real time by state.
+-- time of the first event; not if unnamed.
 function selfreport.totals(profile, unnamed)
   local samples, cpu = profile:totals(), selfreport.cpu_time(profile)
   local s = unnamed and number(samples) or text.plural(samples, "sample")
   local e = events.list(profile)[1]
   local unit = e and units.of(e.unit)
   if e and e.parts and not unnamed then
-    return ("%s, %s%s%s"):format(s, unit.total(e.weight), unit.of, states_text(profile, e))
+    return ("%s, %s%s"):format(s, unit.total(e.weight), unit.of)
   end
   if cpu then return s .. (", %.3f s of CPU time"):format(cpu) end
   if unnamed or not e or not unit.varies then return s end
