@@ -25,7 +25,7 @@ GUIDE_IN=("${container[@]}")
 mkdir -p tmpfs
 GUIDE_SECONDS=300 guide_run containers PROFILES="$PWD/tmpfs"
 {
-  "$SYSPROF/bin/luajit-sysprof" info "$PWD"/tmpfs/*.bin | grep -q '^event cpu .*; by ctimer$' &&
+  grep -q '^event cpu .*; by ctimer$' guide.log &&
     grep -q "^LUAJIT_SYSPROF=.*: clock 'task-clock': .*seccomp.*; this VM is not profiled$" guide.log &&
     grep -q '^luajit-sysprof: [1-9][0-9]* samples\?, .* written to app.html$' guide.log &&
     grep -Eq '^.* parse \(app.lua:1\)' guide.log
