@@ -19,7 +19,7 @@ local options = {}
 --   expected  how messages name them, or nil
 --   aliases other values, and the allowed ones that they stand for
 --   others  true if choice only proposes values
---   also    pattern of other values
+--   pattern of other values, or nil
 --   number  true if the value is a whole number
 --   convert function(value): returns the value to keep, or nil and the expected
 --           value
@@ -84,7 +84,7 @@ end
 -- it is not allowed.
 local function set(values, spec, shown, value)
   if spec.aliases then value = spec.aliases[value] or value end
-  if spec.choice and not spec.others and not has(spec.choice, value) and not (spec.also and value:find(spec.also)) then
+  if spec.choice and not spec.others and not has(spec.choice, value) and not (spec.pattern and value:find(spec.pattern)) then
     return nil, ("option '%s': expected %s, got '%s'%s")
 		:format(shown, spec.expected or table.concat(spec.choice, " or "), value, did_you_mean(value, spec.choice))
   elseif spec.number then

@@ -107,7 +107,7 @@ local SPECS = {
     "name Lua frames by their current lines" } },
   { name = "traces", key = "traces", help = {
     "show compiled code as frames [trace N] and [trace N loop]" } },
-  { name = "by", key = "by", arg = "WHAT", choice = ROW_NAMES, also = LABEL_ROWS,
+  { name = "by", key = "by", arg = "WHAT", choice = ROW_NAMES, pattern = LABEL_ROWS,
     brief = "rows are lua, function, line, module, thread, ...", help = rows_help("function") },
   { name = "blocking", key = "blocking",
     brief = "only waits that block an event loop", help = {
