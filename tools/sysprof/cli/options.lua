@@ -84,7 +84,8 @@ end
 -- it is not allowed.
 local function set(values, spec, shown, value)
   if spec.aliases then value = spec.aliases[value] or value end
-  if spec.choice and not spec.others and not has(spec.choice, value) and not (spec.pattern and value:find(spec.pattern)) then
+  local fits = not spec.choice or spec.others or has(spec.choice, value) or spec.pattern and value:find(spec.pattern)
+  if not fits then
     return nil, ("option '%s': expected %s, got '%s'%s")
 		:format(shown, spec.expected or table.concat(spec.choice, " or "), value, did_you_mean(value, spec.choice))
   elseif spec.number then
