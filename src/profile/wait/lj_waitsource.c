@@ -75,7 +75,8 @@ static void limit_looks(const Event *ev, const char *why, char *text)
 		   (double)(apart_ns > least_ns ? apart_ns : least_ns) / 1e6, why);
   if (vague_ns && n < EVENT_TEXT_MAX)
     snprintf(text + n, (size_t)(EVENT_TEXT_MAX - n),
-	     ". offcpu: the end of a thread is exact to %.0f ms", (double)vague_ns / 1e6);
+	     ". offcpu: the end of a thread is exact to %.0f ms, its waits uncounted",
+	     (double)vague_ns / 1e6);
 }
 
 /* Waits with records, of threads that have ended. */
@@ -85,7 +86,8 @@ static void limit_ends(const Event *ev, char *text)
   uint64_t end_ns = relaxed_get(&wl->vague_ns), ready_ns = relaxed_get(&wl->vague_ready_ns);
   int n = 0;
   if (end_ns)
-    n = snprintf(text, EVENT_TEXT_MAX, "offcpu: the end of a thread is exact to %.0f ms%s",
+    n = snprintf(text, EVENT_TEXT_MAX,
+		 "offcpu: the end of a thread is exact to %.0f ms, its waits uncounted%s",
 		 (double)end_ns / 1e6, ready_ns ? ". " : "");
   if (ready_ns && n < EVENT_TEXT_MAX)
     snprintf(text + n, (size_t)(EVENT_TEXT_MAX - n),
