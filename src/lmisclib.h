@@ -355,7 +355,9 @@ LUAMISC_API int luaM_sysprof_labelset(lua_State *L, const struct luam_Sysprof_La
 */
 LUAMISC_API int luaM_sysprof_label(lua_State *L, uint32_t set, uint32_t *previous);
 
-/* Releases the caller's handle of a set. PROFILE_ERRUSE: the VM has no such set now. */
+/* Releases the caller's handle of a set. PROFILE_ERRUSE: the VM has no such set now, or all its
+** handles were released.
+*/
 LUAMISC_API int luaM_sysprof_labelset_release(lua_State *L, uint32_t set);
 
 /* For FFI calls: gives the running coroutine the set of an object of misc.sysprof.labelset. Other

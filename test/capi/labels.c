@@ -59,6 +59,7 @@ static void handles(void)
   check_refused(luaM_sysprof_labelset_release(L, a), PROFILE_ERRUSE, "it was released");
   CHECK_EQ(luaM_sysprof_labelset_release(L, b),
 	   PROFILE_SUCCESS); /* The coroutine holds it. */
+  check_refused(luaM_sysprof_labelset_release(L, b), PROFILE_ERRUSE, "it was released");
   CHECK_EQ(label_of(L), b);
   check_refused(luaM_sysprof_label(other, b, NULL), PROFILE_ERRUSE, "of another VM");
   CHECK_EQ(luaM_sysprof_label(L, 0, NULL), PROFILE_SUCCESS);

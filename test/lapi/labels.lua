@@ -363,6 +363,12 @@ for i, case in ipairs {
     t.contains(err, case[2], "refused " .. i)
   end
 end
+do
+  local foreign, meta = newproxy(true), debug.getmetatable(b)
+  debug.setmetatable(foreign, meta)
+  t.contains(select(2, pcall(label, foreign)), "expected a table", "a foreign userdata")
+  debug.setmetatable(foreign, nil)
+end
 t.equal(label(), nil, "what is refused changes nothing")
 t.equal(pcall(labelset, nil), false, "no set")
 t.equal(getmetatable(b), false, "the metatable is hidden")

@@ -254,7 +254,7 @@ LUAMISC_API int luaM_sysprof_labelset(lua_State *L, const struct luam_Sysprof_La
   if (n == 0 || lj_registry_isclosed(G(L))) return end_call(PROFILE_SUCCESS, NULL);
   ls = lj_labels_of(G(L));
   if (ls)
-    *set = lj_labelapi_handle(
+    *set = lj_labelapi_lend(
       L, lj_labels_get(ls, ls->made, lj_labels_encode(ls, pair, (int)n)));
   return end_call(ls ? PROFILE_SUCCESS : PROFILE_ERRMEM, NULL);
 }
@@ -267,7 +267,7 @@ LUAMISC_API int luaM_sysprof_label(lua_State *L, uint32_t set, uint32_t *previou
   if (!lj_labelapi_number(L, set, &number)) return refuse(no_set);
   if (previous && L2GG(L)->labels) {
     labels_hold(L2GG(L)->labels, L->sysprof_label);
-    *previous = lj_labelapi_handle(L, L->sysprof_label);
+    *previous = lj_labelapi_lend(L, L->sysprof_label);
   }
   if (L2GG(L)->labels) lj_cowait_label(L, number);
   return end_call(PROFILE_SUCCESS, NULL);
@@ -275,10 +275,8 @@ LUAMISC_API int luaM_sysprof_label(lua_State *L, uint32_t set, uint32_t *previou
 
 LUAMISC_API int luaM_sysprof_labelset_release(lua_State *L, uint32_t set)
 {
-  uint32_t number;
   if (!L) return is_null("L");
-  if (!lj_labelapi_number(L, set, &number)) return refuse(no_set);
-  if (number) labels_release(L2GG(L)->labels, number);
+  if (!lj_labelapi_release(L, set)) return refuse(no_set);
   return end_call(PROFILE_SUCCESS, NULL);
 }
 

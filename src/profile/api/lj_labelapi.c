@@ -42,9 +42,17 @@ enum { UP_OBJECTS, UP_META };
 #define HANDLE_BITS 13 /* Of the number; the others are of the set's id. */
 LJ_STATIC_ASSERT(LABELS_SETS + LABELS_OTHER < 1 << HANDLE_BITS);
 
-uint32_t lj_labelapi_handle(lua_State *L, uint32_t number)
+static uint32_t handle_of(const Labels *ls, uint32_t number)
 {
-  return number ? L2GG(L)->labels->id[number] << HANDLE_BITS | number : 0;
+  return ls->id[number] << HANDLE_BITS | number;
+}
+
+uint32_t lj_labelapi_lend(lua_State *L, uint32_t number)
+{
+  Labels *ls = L2GG(L)->labels;
+  if (number == 0) return 0;
+  ls->lent[number]++;
+  return handle_of(ls, number);
 }
 
 int lj_labelapi_number(lua_State *L, uint32_t handle, uint32_t *number)
@@ -53,7 +61,19 @@ int lj_labelapi_number(lua_State *L, uint32_t handle, uint32_t *number)
   *number = handle & ((1u << HANDLE_BITS) - 1);
   if (handle == 0) return 1;
   return ls && *number != 0 && *number < ls->used && ls->refs[*number] != 0 &&
-	 lj_labelapi_handle(L, *number) == handle;
+	 handle_of(ls, *number) == handle;
+}
+
+int lj_labelapi_release(lua_State *L, uint32_t handle)
+{
+  Labels *ls = L2GG(L)->labels;
+  uint32_t number;
+  if (!lj_labelapi_number(L, handle, &number)) return 0;
+  if (number == 0) return 1;
+  if (ls->lent[number] == 0) return 0;
+  ls->lent[number]--;
+  labels_release(ls, number);
+  return 1;
 }
 
 /* -- Userdata ---------------------------------------------------------------- */
@@ -63,12 +83,17 @@ static cTValue *upvalue(lua_State *L, int i)
   return &curr_func(L)->c.upvalue[i];
 }
 
-/* Return the object of a set among the arguments, or NULL. */
+/* Return the object of a set among the arguments, or NULL. debug.setmetatable can give another userdata the
+** metatable.
+*/
 static LJ_AINLINE LabelObject *object_at(lua_State *L, cTValue *o)
 {
   if (o < L->top && tvisudata(o) &&
-      tabref(udataV(o)->metatable) == tabV(upvalue(L, UP_META)))
-    return (LabelObject *)uddata(udataV(o));
+      tabref(udataV(o)->metatable) == tabV(upvalue(L, UP_META)) &&
+      udataV(o)->len >= sizeof(LabelObject)) {
+    LabelObject *lo = (LabelObject *)uddata(udataV(o));
+    if (lo->magic == OBJECT_MAGIC) return lo;
+  }
   return NULL;
 }
 

@@ -14,8 +14,13 @@
 /* Set the functions in the table on the top of the stack. */
 LJ_FUNC void lj_labelapi_open(lua_State *L);
 
-/* Handle of a set for C code, and its set again. 0: no labels. Returns 0 if the VM has no such set. */
-LJ_FUNC uint32_t lj_labelapi_handle(lua_State *L, uint32_t number);
+/* Return a handle for C code of a set that is held for it. 0: no labels. */
+LJ_FUNC uint32_t lj_labelapi_lend(lua_State *L, uint32_t number);
+
+/* Return the set of a handle. Returns 0 if the VM has no such set. */
 LJ_FUNC int lj_labelapi_number(lua_State *L, uint32_t handle, uint32_t *number);
+
+/* Take a handle back. Returns 0 if C code has none of this set. */
+LJ_FUNC int lj_labelapi_release(lua_State *L, uint32_t handle);
 
 #endif

@@ -21,7 +21,8 @@ int lj_labelread_copy(const global_State *g, uint32_t number, LabelCopy *to)
   to->len = relaxed_get(&set->len);
   if (to->len > LABELS_BYTES) to->len = 0;
   memcpy(to->payload, set->payload, to->len);
-  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  __atomic_signal_fence(
+    __ATOMIC_ACQUIRE); /* x86 loads in order (Intel's manual, 3A, 8.2.2). */
   if (relaxed_get(&ls->id[number]) != to->id) to->id = 0;
   return to->id != 0;
 }

@@ -50,7 +50,8 @@ typedef struct Labels {
   LabelSet *block[LABELS_BLOCKS];
   uint32_t id
     [LABELS_NUMBERS]; /* Of sets in streams. 0: there is none, or it is about to change. */
-  uint32_t refs[LABELS_NUMBERS]; /* How many hold it. */
+  uint32_t refs[LABELS_NUMBERS]; /* How many hold it, */
+  uint32_t lent[LABELS_NUMBERS]; /* and how many of these are handles of the program. */
   uint32_t used;                 /* Numbers in use so far. */
   uint32_t held;                 /* Sets that somebody holds. */
   uint32_t hand;                 /* Number that was needed for another set last. */
