@@ -208,6 +208,11 @@ do
 	{ "f (x.lua:6) 2", "get (x.lua:16) 2", "get (x.lua:36) 2" })
   check("nested ones", { { 1, 20, "f", "a" }, { 3, 9, "g", "b" } }, { { 12, 18, "g", "b" } },
 	{ "f (x.lua:1) 1", "g (x.lua:12) 1", "g (x.lua:3) 1" })
+  check("one begins at the last line of its twin", { { 2, 4, "f", "a" } }, { { 4, 6, "f", "a" } }, { "f (x.lua:4) 2" })
+  check("two short ones, one without its table", { { 2, 2, "f", "a" }, { 5, 5, "work", "b" } },
+	{ { 4, 4, "f", "a" }, { 7, 7, "mod.work", "b" } }, { "f (x.lua:4) 2", "mod.work (x.lua:7) 2" })
+  check("methods of two tables", { { 1, 5, "f", "a" }, { 7, 9, "m.get", "b" }, { 11, 13, "n.get", "b" } },
+	{ { 2, 6, "f", "a" } }, { "f (x.lua:2) 2", "m.get (x.lua:7) 1", "n.get (x.lua:11) 1" })
   check("texts that programs load", old, { { 2, 6, "f", "a" } },
 	{ "f (x:1) 1", "f (x:2) 1", "g (x:7) 1", "h (x:14) 1" }, "=x")
   local lines = {}
@@ -216,6 +221,20 @@ do
   table.sort(lines)
   t.equal(table.concat(lines, " "), "f (x.lua:3) f (x.lua:3) g (x.lua:8) h (x.lua:15)", "lines of versions")
   t.equal(#p.versions, 1, "files with versions")
+  -- Lines of main chunks, which stand at line 2 here: above all functions, which moved by 3.
+  local function main_line(list)
+    lines = {}
+    local _, both = merged { version("@x.lua", { { 0, 30, "", nil }, unpack(old) }), version("@x.lua", list) }
+    view.new(both, { lines = true }):each(function(names, n)
+      if names[n].text:find("^main") then lines[#lines + 1] = names[n].text end
+    end)
+    table.sort(lines)
+    return table.concat(lines, " ")
+  end
+  t.equal(main_line { { 0, 33, "" }, { 4, 8, "f", "a" }, { 10, 15, "g", "b" }, { 17, 22, "h", "c" } },
+	  "main chunk (x.lua:2) main chunk (x.lua:5)", "a line of a main chunk, an edit above all")
+  t.equal(main_line { { 0, 33, "" }, { 1, 5, "f", "a" }, { 7, 15, "g", "x" }, { 17, 22, "h", "c" } },
+	  "main chunk (x.lua:2) main chunk (x.lua:2)", "a line of a main chunk, an edit below")
 end
 
 -- Problems name their file; the rest is used.

@@ -444,7 +444,7 @@ local function tell(a, b, file, counts)
   local shift = a.first > 0 and b.first > 0 and b.first - a.first or 0
   local line_of = line_map(a, b, shift)
   for _, f in ipairs(a.functions) do
-    f.as, f.shift, f.line_of = as, shift + (f.now_shift or 0), not f.now and line_of or nil
+    f.as, f.shift, f.line_of = as, shift + (f.now_shift or 0), f.now_line or not f.now and line_of or nil
   end
   counts.pairs = counts.pairs + 1
   if moved then counts.moved = counts.moved + 1 end
@@ -459,7 +459,7 @@ end
 local function is_too_large(profile)
   local n = 0
   for _, f in profile.lfuncs:each() do
-    f.as, f.was, f.shift, f.line_of = f.now, nil, f.now_shift, nil
+    f.as, f.was, f.shift, f.line_of = f.now, nil, f.now_shift, f.now_line
     n = n + 1
   end
   return n > limits.SAME_FUNCTIONS

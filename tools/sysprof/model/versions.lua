@@ -2,18 +2,20 @@
 -- Versions of functions in one profile: of files that were edited and loaded again, or of profiles that were added up.
 --
 -- A file has several versions if its functions cannot stand in one text: two overlap without one in the other, one
--- place has two bodies under one name, two main chunks end at different lines, or several functions stand at two places
--- with one distance, the first of one between those of the others. Then two functions of equal names and bodies are
--- one. Of more, those are that overlap, or are as far apart as others; so are those of equal names alone. In a file of
--- one version, equal bodies are different functions.
+-- place has two bodies under one name, two main chunks end at different lines, one begins at the last line of its twin,
+-- or several functions stand at two places with one distance, the first of one between those of the others. Then two
+-- functions of equal names and bodies are one. Of more, those are that overlap, or are as far apart as others; so are
+-- those of equal names alone. In a file of one version, equal bodies are different functions. A name may lack its
+-- table: what nobody holds any more is "f" instead of "mod.f".
+-- Main chunks that end at different lines are one, too. Their lines move with the functions above.
 -- sysprof.model.samefuncs compares profiles.
 ----------------------------------------------------------------------------
 
 local limits = require("sysprof.base.limits")
 local sort = require("sysprof.base.sort")
 
-local TOGETHER = 3	-- Functions that prove an edit by one distance.
-local DISTANCES = 16	-- That a file may have.
+local TOGETHER = 2	-- Functions that prove an edit by one distance.
+local DISTANCES = 16	-- That a file may have, and older main chunks.
 
 local versions = {}
 
@@ -46,8 +48,20 @@ local function groups(list, key_of)
   return all
 end
 
-local function body_key(f) return f.body and f.name .. "\0" .. f.body end
+local function body_key(f) return f.body and (f.full_name or f.name) .. "\0" .. f.body end
 local function name_key(f) return f.name ~= "" and not f.now and f.name or nil end
+
+-- Gives functions without a table the full name of the only one of equal body that has it.
+local function find_full_names(list)
+  local full = {}
+  local function key_of(name, f) return name .. "\0" .. f.body end
+  for _, f in ipairs(list) do
+    local last = f.body and f.name:match("[.:]([^.:]+)$")
+    local key = last and key_of(last, f)
+    if key then full[key] = (full[key] == nil or full[key] == f.name) and f.name end
+  end
+  for _, f in ipairs(list) do f.full_name = f.body and full[key_of(f.name, f)] or nil end
+end
 
 -- Whether the functions of a file in order cannot stand in one text. by_body: those of equal names and bodies.
 local function has_versions(list, by_body)
@@ -71,6 +85,8 @@ local function has_versions(list, by_body)
   for _, group in ipairs(by_body) do
     local a, b = group[1], group[2]
     if #group == 2 and a.name ~= "" and a.firstline ~= b.firstline then
+      if a.firstline > b.firstline then a, b = b, a end
+      if a.firstline < a.lastline and b.firstline == a.lastline then return true end
       local distance, place = math.abs(a.firstline - b.firstline), math.min(a.firstline, b.firstline)
       local its = alike[distance] or { count = 0, least = place, most = place }
       alike[distance] = its
@@ -103,6 +119,48 @@ local function distances_of(by_body)
     end
   end
   return list, set
+end
+
+-- Returns a function that gives the line of the last main chunk by that of an older one. ends: the last line of the
+-- older one and by how much it moved. list: functions in order.
+local function main_lines(list, last, shift)
+  local lines, shifts = { 0 }, { 0 }
+  local function add(line, by)
+    local n = #lines
+    if line >= lines[n] and line + by >= lines[n] + shifts[n] then lines[n + 1], shifts[n + 1] = line, by end
+  end
+  for _, f in ipairs(list) do
+    if f.now and f.lastline <= last then
+      add(f.firstline, f.now_shift)
+      add(f.lastline, f.now.lastline - f.lastline)
+    end
+  end
+  add(last, shift)
+  -- What stands above all functions moves with them, if all moved alike: most edits there are in the head.
+  local is_alike = #lines > 2
+  for i = 3, #lines do is_alike = is_alike and shifts[i] == shifts[2] end
+  if is_alike then shifts[1] = shifts[2] end
+  return function(line)
+    local low, high = 1, #lines
+    while low < high do
+      local middle = math.ceil((low + high) / 2)
+      if lines[middle] <= line then low = middle else high = middle - 1 end
+    end
+    return line + shifts[low]
+  end
+end
+
+-- Joins the last main chunks that end at different lines to the very last one.
+local function join_mains(file, list)
+  local mains = {}
+  for _, f in ipairs(file) do mains[#mains + 1] = f.firstline == 0 and f or nil end
+  sort(mains, earlier)
+  local new = mains[#mains]
+  for i = math.max(#mains - DISTANCES, 1), #mains - 1 do
+    local old = mains[i]
+    old.now, old.now_shift = new, 0
+    old.now_line = main_lines(list, old.lastline, new.lastline - old.lastline)
+  end
 end
 
 -- Joins the functions of a file that has versions. Returns how many are not the last of theirs.
@@ -140,12 +198,12 @@ local function join_file(list, by_body)
 end
 
 -- Finds the functions in a list that are versions of others there, in f.now and f.now_shift: by how many lines that one
--- stands lower. Functions have firstline, lastline, chunk, name, body, and at: a number, larger of those that became
+-- stands lower; of main chunks, f.now_line(line) tells the line. Functions have firstline, lastline, chunk, name, body, and at: a number, larger of those that became
 -- known later. Returns a list of the files { chunk=, count= } of older ones.
 function versions.find(functions)
   local files, changed = {}, {}
   for _, f in ipairs(functions) do
-    f.now, f.now_shift = nil, nil
+    f.now, f.now_shift, f.now_line = nil, nil, nil
     if f.chunk:sub(1, 1) == "@" and f.lastline > 0 then
       local file = files[f.chunk]
       if not file then
@@ -158,10 +216,13 @@ function versions.find(functions)
   for _, file in ipairs(#functions <= limits.SAME_FUNCTIONS and files or {}) do
     if #file > 1 then
       sort(file, comes_before)
+      find_full_names(file)
       local by_body = groups(file, function(f) return f.firstline > 0 and body_key(f) or nil end)
       local list = {}
       for _, f in ipairs(file) do list[#list + 1] = f.firstline > 0 and f or nil end
       local count = has_versions(file, by_body) and join_file(list, by_body) or 0
+      sort(list, comes_before)
+      join_mains(file, list)
       if count > 0 then changed[#changed + 1] = { chunk = file.chunk, count = count } end
     end
   end
@@ -181,7 +242,8 @@ function versions.join(profile)
   profile.versions = versions.find(list)
   for _, f in ipairs(all) do
     local twin = twin_of[f] or f
-    f.now, f.now_shift, f.as, f.shift = twin.now, twin.now_shift, twin.now, twin.now_shift
+    f.now, f.now_shift, f.now_line = twin.now, twin.now_shift, twin.now_line
+    f.as, f.shift, f.line_of = twin.now, twin.now_shift, twin.now_line
   end
 end
 

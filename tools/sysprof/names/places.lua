@@ -25,7 +25,7 @@ place_of[G.SPF_FRAME_LFUNC] = function(profile, fid, line)
   local f = profile.lfuncs[fid]
   if not f then return NOWHERE end
   if f.now then	-- See sysprof.model.versions.
-    line = line > 0 and math.max(line + f.now_shift, 1) or line
+    line = line > 0 and math.max(f.now_line and f.now_line(line) or line + f.now_shift, 1) or line
     f = f.now
   end
   return { file = file_of(f.chunk), chunk = text.short(f.chunk, FILE_MAX), source = f.chunk,

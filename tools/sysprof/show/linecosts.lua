@@ -31,8 +31,8 @@ function linecosts.count(view, charged, key_of)
   local function rows_of(frame)
     local key = all.kind[frame] == LFUNC and keys[all.payload[frame]]
     if not key then return nil end
-    local file, line, shift = files[key], all.extra[frame], p.lfuncs[all.payload[frame]].shift
-    if shift and line > 0 then line = math.max(line + shift, 1) end	-- Of an older version of the file.
+    local file, line, f = files[key], all.extra[frame], p.lfuncs[all.payload[frame]]
+    if line > 0 then line = math.max(f.line_of and f.line_of(line) or line + (f.shift or 0), 1) end	-- Of an old version.
     if not file then
       file = { chunk = key, self = 0, total = 0, rows = {}, stamp = 0 }
       files[key] = file

@@ -170,7 +170,7 @@ local function join_versions(self, profile)
   end
   for _, pair in ipairs(own) do
     local f, known = pair[1], pair[2]
-    f.as, f.shift = known.now, known.now_shift
+    f.as, f.shift, f.line_of = known.now, known.now_shift, known.now_line
   end
 end
 
