@@ -397,6 +397,7 @@ local function add(m, q)
   if p.spread and q.spread then p.spread:merge(q.spread, slot_of) end
   array.free(slot_of)
   array.free(m.nodes)
+  for e, sums in pairs(q.late) do p.late[e] = sums end
   p.marks:merge(q.marks)
   if p.activity and q.activity then p.activity:merge(q.activity, thread_of) end
   p.last_time = math.max(p.last_time, q.last_time)

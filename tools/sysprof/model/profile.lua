@@ -120,6 +120,7 @@ function profile.new(options)
     unlisted = 0,	-- and how many more there are.
     goes_on = false,	-- It ends with a dump of a running profile.
     last_passed = nil,	-- Time of the last sample that was not asked for.
+    late = {},		-- Arguments by SPF_WORK_* of sums, by event of a session; only of a part of the time.
     whole = true,	-- All times were asked for.
     timeline = nil,	-- See sysprof.model.timeline,
     activity = nil,	-- sysprof.model.activity,

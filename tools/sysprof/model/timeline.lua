@@ -8,7 +8,9 @@
 
 local array = require("sysprof.base.array")
 local events = require("sysprof.model.events")
+local leafwork = require("sysprof.model.leafwork")
 local threadstates = require("sysprof.model.threadstates")
+local units = require("sysprof.model.units")
 
 local singles = array.kind("struct { double time; float weight; int32_t slot; }")
 local numbers = array.kind("int32_t")
@@ -123,6 +125,15 @@ local function clipper(profile, from, to)
   end
 end
 
+-- Notes that an event has samples that stand late, whatever part of the time they lie in.
+local function note_late(profile, lua, event)
+  if not leafwork.is_sum(profile.stacks, lua) then return end
+  local e, what, arg = events.of_index(profile.session, event), leafwork.of_stack(profile.stacks, lua)
+  if not units.of(e.unit).by_others then return end
+  profile.late[e] = profile.late[e] or {}
+  profile.late[e][what] = arg
+end
+
 -- Makes a profile count a part of the time only, by its options. A wait counts once in each part that it lies in: a
 -- long one has several samples, and only the first counts it.
 local function attach_range(profile, options)
@@ -134,6 +145,7 @@ local function attach_range(profile, options)
   profile.whole, profile.from, profile.to = false, from, to
   profile.add = function(now, weight, state, lua, host, event)
     local its_end, its_weight
+    note_late(profile, lua, event)
     its_end, its_weight, is_cut = clip(now, weight, lua, event)
     if its_end ~= now then profile.last_passed = now end
     if not its_end then return true end
