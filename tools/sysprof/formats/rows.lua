@@ -141,6 +141,7 @@ local slot_text = {
 }
 
 local NO_LABEL = "[no label]"
+rows.NO_LABEL = NO_LABEL
 
 function slot_text.label(slot)
   local parts = {}

@@ -182,11 +182,14 @@ local function add_samples(self, shown)
   shown:each_joined(function(_, _, value, slot)
     local class = shown.event.has_waits and shown:is_off(slot) and OFF or CLASS_OF[slots:state(slot)]
     if class then self.classes[class] = (self.classes[class] or 0) + value end
+    local has_label = false
     for _, label in ipairs(slots:labels(slot) or {}) do
       if label[1] ~= labels.AGE then
+	has_label = true
 	add_to(row_of(self.tables.label, text.short(label[1], 60) .. "=" .. text.short(label[2], 200)), value, value)
       end
     end
+    if not has_label then add_to(row_of(self.tables.label, rows.NO_LABEL), value, value) end
   end)
 end
 
