@@ -99,15 +99,30 @@ local function missing_value(view, asked, key, values)
   end
 end
 
-local function missing_label(view)
-  local asked = view.options.labels
-  if not asked or #asked == 0 then return nil end
+-- Returns the samples by keys of their labels.
+local function label_keys(view)
   local slots, keys = view.profile.slots, {}
   for i = 1, slots:count() do
     for _, pair in ipairs(view.event.members[slots:event(i)] and slots:labels(i) or {}) do
       keys[pair[1]] = (keys[pair[1]] or 0) + slots:samples(i)
     end
   end
+  return keys
+end
+
+-- Returns a message if no sample has the label whose values are the rows of a view; nil if the rows are others.
+function choices.missing_rows(view)
+  local key, keys = (view.options.by or ""):match("^label:(.+)$"), label_keys(view)
+  if not key or keys[key] or keys[labels.OTHER] then return nil end
+  local known = texts_of(keys, itself)
+  if #known == 0 then return "the samples have no labels" end
+  return missing("label", key, suggest.nearest(key, known), "labels", known)
+end
+
+local function missing_label(view)
+  local asked = view.options.labels
+  if not asked or #asked == 0 then return nil end
+  local keys = label_keys(view)
   if not next(keys) then return "the samples have no labels" end
   for _, wanted in ipairs(filters.wanted_labels(asked)) do
     local key, known = wanted[1], texts_of(keys, itself)

@@ -6,6 +6,7 @@
 
 local G = require("sysprof.base.grammar")
 local annotate = require("sysprof.formats.annotate")
+local choices = require("sysprof.show.choices")
 local command = require("sysprof.cli.command")
 local endings = require("sysprof.formats.endings")
 local events = require("sysprof.model.events")
@@ -47,6 +48,7 @@ local function warn(say, shown, shown_view, format, empty)
   local lost, lost_text = selfreport.lost(profile)
   local nothing = empty and shown_view:nothing_text() or selfreport.nothing(profile) or
 		  shown_view.event.samples == 0 and "no samples of " .. shown_view.event.name or nil
+  nothing = nothing or choices.missing_rows(shown_view)
   if nothing then parts[#parts + 1] = "warning: " .. nothing end
   if lost > 0 and (format == "folded" or format == "annotate" or #parts > 0) then
     parts[#parts + 1] = "warning: samples lost: " .. lost_text
