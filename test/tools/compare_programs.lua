@@ -62,6 +62,10 @@ t.equal(select(2, try("--format=markdown --limit=1 kept/b* -- kept/a*")):match("
 status, out, err = try(("-n 2 -- '%s' %s 2 -- '%s' %s 2"):format(t.luajit, program, t.luajit, program))
 t.equal(status, 0, "programs: " .. err)
 t.contains(out, "; 2 pairs\n", "programs")
+local UNREAD = "standard input is left out: each run reads /dev/null"
+for input, is_told in pairs { ["<fails.lua"] = true, ["</dev/null"] = false } do
+  t.equal(select(3, try("-n 2 -- idle.lua -- idle.lua " .. input)):find(UNREAD, 1, true) ~= nil, is_told, input)
+end
 
 -- -- Incomparable runs ---------------------------------------------------------
 

@@ -53,6 +53,7 @@ local unknown, more = comparison.verdict(comparison.total({ 1, 1.1, 0.9 }, { 1.1
 t.equal(unknown, "unknown", "more noise than change")
 t.ok(more >= 1, "more pairs are named")
 t.equal(select(2, comparison.verdict(comparison.total({ 1, 3 }, { 3, 1.0001 }), 0.001)), nil, "too many pairs")
+t.equal(comparison.total({ 1, 9 }, { 9, 0.1 }).low, -1, "no time is less than nothing")
 -- By hand: differences 1, 2, 3 have the mean 2 and the deviation 1.
 local one = comparison.one({ 1, 1, 1 }, { 2, 3, 4 }, 0.001)
 near(one.difference, 2, 1e-12, "difference")

@@ -12,6 +12,7 @@ int fcntl(int, int, ...);
 ssize_t read(int, void *, size_t);
 ssize_t write(int, const void *, size_t);
 int isatty(int);
+int ioctl(int, unsigned long, ...);
 struct sysprof_poll { int fd; short events, revents; };
 int poll(struct sysprof_poll *, unsigned long, int);
 int clock_gettime(int, void *);
@@ -38,6 +39,7 @@ local C = ffi.C
 local POLLIN, POLLOUT = 1, 4
 local CLOCK_MONOTONIC = 1
 local RLIMIT_NOFILE = 7
+local FIONREAD = 0x541b
 local WAIT_SECONDS = 3600		-- Seconds.
 
 -- For x86-64 and arm64.
@@ -84,6 +86,12 @@ function system.wait(readable, seconds, writable)
     end
   end
   return ready
+end
+
+-- Returns how many bytes a descriptor has to read now; 0 of a terminal.
+function system.unread(fd)
+  local n = ffi.new("int[1]")
+  return C.isatty(fd) == 0 and C.ioctl(fd, FIONREAD, n) == 0 and n[0] or 0
 end
 
 -- Lets this process open as many files as it may. Its children inherit that.

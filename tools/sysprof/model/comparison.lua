@@ -96,6 +96,7 @@ function comparison.total(before, after)
   for i = 1, n do residuals[i] = after[i] - ratio * before[i] end
   local deviation = math.sqrt(variance(residuals)) / a
   local low, high = interval(ratio - 1, deviation, n)
+  low = math.max(low, -1)	-- No time is less than nothing.
   return { pairs = n, before = a, after = b, change = ratio - 1, low = low, high = high, deviation = deviation }
 end
 

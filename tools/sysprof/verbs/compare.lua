@@ -149,6 +149,8 @@ function verb.main(this, opt, rest)
     return judge(this, opt, runs)
   end
   local status
+  local unread = pairedruns.input_text()
+  if unread then this.say(unread) end
   child.hold()
   local all, err = pairedruns.new(a, b, { pairs = opt.pairs or PAIRS, keep = opt.keep, wrong_script = run.wrong_script,
     luajit = run.luajit_options(opt), start = function(path) return run.start_options(opt, path) end })

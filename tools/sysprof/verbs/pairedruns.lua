@@ -23,7 +23,7 @@ int access(const char *, int);
 local PRIVATE = 448	-- rwx------.
 local X_OK = 1
 local HEAD = 128	-- Bytes of a file that tell what it is.
-local STDERR = 2
+local STDIN, STDERR = 0, 2
 
 local pairedruns = {}
 local methods = {}
@@ -150,6 +150,11 @@ function pairedruns.new(a, b, options)
     if not self.folder then return nil, err end
   end
   return setmetatable(self, mt)
+end
+
+-- Says that the commands do not get what waits at standard input, or nil: each run would need it again.
+function pairedruns.input_text()
+  return system.unread(STDIN) > 0 and "standard input is left out: each run reads /dev/null" or nil
 end
 
 local function tell(s)

@@ -151,6 +151,8 @@ local function run_all(this, opt, rest)
   end
   opt.clock, opt.hz, opt.jitter = "cpu", opt.hz or HZ, true
   local runs, found, ok, status
+  local unread = pairedruns.input_text()
+  if unread then this.say(unread) end
   child.hold()
   local all, err = pairedruns.new(rest, nil, { pairs = opt.runs, wrong_script = wrong_script,
     luajit = luajit_options(opt), start = function(path) return start_options(opt, path) end })
