@@ -128,6 +128,9 @@ local variance = (500 / p_of(500, 8000))^2 * (1 - p_of(500, 8000)) + (16 / p_of(
 d = json.decode(render(p, "json"))
 t.equal(d.events[2].standard_error, math.floor(math.sqrt(variance) + 0.5), "standard error")
 t.equal(d.events[2].total, 1e6, "what the VM holds")
+variance = 0
+for _, size in ipairs { 500, 16, 20000 } do variance = variance + (1 - p_of(size, 8000)) / p_of(size, 8000) ^ 2 end
+t.contains(render(p, "top"), (", %.0f +- %.0f objects; one in"):format(objects, 1.959964 * math.sqrt(variance)), "error of objects")
 local ages = {}
 for _, s in ipairs(d.samples) do
   if s.event == "live" then ages[#ages + 1] = s.labels.age end

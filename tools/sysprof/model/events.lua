@@ -74,22 +74,23 @@ end
 -- Returns the event of what is left of things.
 function events.left_of(e)
   e.left = e.left or { of = e, session = e.session, index = e.index, name = e.thing, unit = e.unit,
-		       period = nil, second = e.second, text = e.text, variance = 0 }
+		       period = nil, second = e.second, text = e.text, variance = 0, second_variance = 0 }
   return e.left
 end
 
--- Adds to the variance of the weights of what is left.
-function events.add_left(left, variance)
-  left.variance = left.variance + variance
+-- Adds to the variances of the weights and of the second weights of what is left.
+function events.add_left(left, variance, second_variance)
+  left.variance, left.second_variance = left.variance + variance, left.second_variance + second_variance
 end
 
 local UNSEEN_PERIODS = 3	-- e^-3 is 5 %: the chance that so many bytes have no sample, in blocks of any sizes.
 
--- Returns the standard error of what an event of a list has left. Without samples nil, and the amount that it has at
+-- Returns the standard error of what an event of a list has left, and that of the second weights as the third value.
+-- Without samples nil, and the amount that it has at
 -- most with 95 % confidence, nil if that is not known. Neither is known if beginnings were lost.
 function events.left_error(e)
   if e.lacks then return nil end
-  if e.samples > 0 then return math.sqrt(e.variance) end
+  if e.samples > 0 then return math.sqrt(e.variance), nil, math.sqrt(e.second_variance) end
   local most = nil
   for _, period in ipairs(e.periods) do most = math.max(most or 0, UNSEEN_PERIODS * period) end
   return nil, most and math.max(most, UNSEEN_PERIODS * e.longest)
@@ -219,7 +220,7 @@ local function new_event(key, name, unit)
 	   compiler = OF_COMPILER[name],	-- Its words, or nil.
 	   thing = nil, things = nil,	-- What its samples begin; see things_of().
 	   of = nil,	-- Name of the event that began what is left, nil of others;
-	   variance = 0,	-- of the sum of its weights;
+	   variance = 0, second_variance = 0,	-- of the sums of its weights;
 	   lacks = false,	-- whether beginnings or ends were lost;
 	   longest = 0,		-- the longest period of the samples, if it grew.
 	   total = nil,		-- All occurrences, sampled or not; nil if unknown.
@@ -320,7 +321,10 @@ function events.list(profile)
       all.thing = all.thing or e.thing and text.clean(e.thing)
       all.text = all.text or e.text
       if e.things then add_things(all, e.things) end
-      if e.of then all.of, all.variance = name_of(e.of), all.variance + e.variance end
+      if e.of then 
+	all.of, all.variance = name_of(e.of), all.variance + e.variance
+	all.second_variance = all.second_variance + e.second_variance
+      end
     end
     return all
   end

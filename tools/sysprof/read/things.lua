@@ -62,15 +62,15 @@ local function chance(x)
   return x < SMALL and x - x * x / 2 or 1 - math.exp(-x)
 end
 
--- Returns bytes and objects that a thing stands for, and the variance of the bytes; not whole.
+-- Returns bytes and objects that a thing stands for, and the variances of both; not whole.
 local function weights_of(thing, period)
   local size, weight, second = thing.size, thing.weight, thing.second or 0
-  if not size then return weight, second, 0 end
-  if size == 0 then return 0, 0, 0 end
+  if not size then return weight, second, 0, 0 end
+  if size == 0 then return 0, 0, 0, 0 end
   local p = period > 1 and chance(size / period) or 1
   -- Weights of samples are rounded up or down.
-  if weight > size / p + 1 then return weight, second, weight * (weight - size) end
-  return size / p, 1 / p, (size / p) ^ 2 * (1 - p)
+  if weight > size / p + 1 then return weight, second, weight * (weight - size), second ^ 2 * (1 - size / weight) end
+  return size / p, 1 / p, (size / p) ^ 2 * (1 - p), (1 - p) / p ^ 2
 end
 
 -- Returns a function that makes numbers whole.
@@ -98,7 +98,7 @@ function things.finish(all, event, profile)
   local whole, whole_second = rounder(), rounder()
   for _, number in ipairs(sorted_numbers(all)) do
     local thing = all.by_number[number]
-    local weight, second, variance = weights_of(thing, period)
+    local weight, second, variance, second_variance = weights_of(thing, period)
     weight, second = whole(weight), whole_second(second)
     sum, second_sum = sum + weight, second_sum + second
     if not (sum < WEIGHT_MAX and second_sum < WEIGHT_MAX) then break end
@@ -110,7 +110,7 @@ function things.finish(all, event, profile)
     local slot = profile:add_slot(slots:thread(from), left, set, slots:state(from), slots:lua(from),
 				  slots:host(from), 1, weight, second)
     if not slot then break end
-    events.add_left(left, variance)
+    events.add_left(left, variance, second_variance)
     if profile.spread then profile.spread:draw(slot, weight, thing.second and second, thing.size) end
     if profile.timeline then
       profile.timeline:add(thing.time, weight, slot)

@@ -25,7 +25,8 @@ end
 -- are drawn, so they may stand for more than it holds.
 function memory.left_text(e, whole)
   local unit, held = units.of(e.unit), whole and e.total or nil
-  local err, most, how = events.left_error(e), memory.unseen(e, held)
+  local most, how = memory.unseen(e, held)
+  local err, _, second_err = events.left_error(e)
   local s = "no samples"
   if err or e.lacks then
     s = text.plural(e.samples, "sample") .. ", " .. unit.total(e.weight)
@@ -35,7 +36,11 @@ function memory.left_text(e, whole)
   end
   if held then s = s .. (" of %s that the VM holds"):format(unit.total(held)) end
   if e.lacks then s = s .. ", error unknown: allocations were lost" end
-  if (err or e.lacks) and e.second then s = s .. ", " .. text.counted(e.second_weight, e.second) end
+  if err and e.second and second_err > 0 then
+    s = ("%s, %.0f +- %.0f %s"):format(s, e.second_weight, Z * second_err, e.second)
+  elseif (err or e.lacks) and e.second then
+    s = s .. ", " .. text.counted(e.second_weight, e.second)
+  end
   if #e.periods == 1 and e.periods[1] > 0 then
     s = ("%s; one in %s asked"):format(s, unit.period(e.periods[1]))
   end
