@@ -8,6 +8,7 @@ local hotlines = require("sysprof.formats.hotlines")
 local reader = require("sysprof.read.reader")
 local view = require("sysprof.show.view")
 local F = B.F
+local bytes
 
 local SOURCE = "local function f(n)\r\n\treturn g(n) * 2\n\nend\n" ..
 	       "x \tcall\27(f)\255\nlast"
@@ -198,6 +199,13 @@ local lines = {}
 local its_view = view.new(assert(reader.parse_string(stream("=content_by_lua(conf/nginx.conf:15)"))))
 assert(hotlines.new(its_view)):render(function(s) lines[#lines + 1] = s end)
 t.contains(table.concat(lines), "\n[no source: line 1 is line 15 of conf/nginx.conf]\n", "a block of nginx")
+
+-- Long labels of the head widen all.
+bytes = B.new():context():event(0, "context-switches", G.SPF_UNIT_COUNT, 1):meta("clock", "context-switches")
+	:lfunc(1, 1, "@app.lua", "f"):stack(1, { F.lfunc(1, 2) }):sample(1, 0, 5, 0, 1):finish()
+lines = {}
+assert(hotlines.new(assert(view.new(reader.parse_string(bytes), { title = "x.bin" })))):render(function(s) lines[#lines + 1] = s end)
+t.ok(table.concat(lines):find("^profile          x%.bin[^\n]*\ncontext%-switches 5 samples"), "labels: " .. table.concat(lines))
 
 -- Incomplete: the listing and the message.
 local cut = stream("@app.lua", function(b) b:flush() end):sub(1, -3)

@@ -18,6 +18,7 @@ local AROUND = 2	-- Lines before and after a hot one.
 local HOT = 1		-- Percent of all samples, for self.
 local FILES = 20
 local ERROR_WIDTH = 4
+local LABEL_WIDTH = 9	-- Of the head, at least.
 local NAME_BYTES = 60	-- Bytes of the text of a chunk that is no file.
 
 local hotlines = {}
@@ -163,9 +164,9 @@ function methods:sources()
 end
 
 function methods:render(write)
-  for _, line in ipairs(headline.lines(self.view.profile, self.view.options.title or "", self.view.event)) do
-    write(("%-9s %s\n"):format(line[1], line[2]))
-  end
+  local lines, width = headline.lines(self.view.profile, self.view.options.title or "", self.view.event), LABEL_WIDTH
+  for _, line in ipairs(lines) do width = math.max(width, #line[1]) end
+  for _, line in ipairs(lines) do write(line[1] .. (" "):rep(width - #line[1] + 1) .. line[2] .. "\n") end
   for i = 1, math.min(#self.list, FILES) do write_file(self, write, self.list[i]) end
   if #self.list > FILES then
     write(("\nand %d files with less\n"):format(#self.list - FILES))
