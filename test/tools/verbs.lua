@@ -513,6 +513,12 @@ for period, is_few in pairs { false, true } do
   t.equal(told(b):find("few samples", 1, true) ~= nil, is_few, "few samples of occurrences, one in " .. period)
 end
 t.contains(advised(100, 9, 90000, 900000, nil, ",offcpu"), "; 'report --event=offcpu' shows which", "its waits are there")
+do	-- What the compiler does takes no sample of CPU time.
+  local b = B.new():context(7):meta("clock", "cpu,trace-stop"):event(0, "cpu", G.SPF_UNIT_US, 10000000)
+  b:event(1, "trace-stop", G.SPF_UNIT_COUNT, 1):lfunc(1, 2, "@x.lua", "f"):stack(1, { F.lfunc(1, 3) })
+  b:sample(1, 0, 3, 0, 10000):sample(1, 0, 9, 0, 1, 1)
+  t.contains(told(b), "3 samples, 0.030 s of CPU time, 9 compiler events", "events of the compiler")
+end
 _, said = prints("run -F 1000 --no-lua -o c.txt short.lua", "")
 t.contains(said, "hottest C functions:\n", "--no-lua")
 t.ok(not said:find("Lua function", 1, true) and not said:find("Lua line", 1, true), "--no-lua: no Lua functions: " .. said)

@@ -337,17 +337,29 @@ function selfreport.cpu_time(profile)
   end
 end
 
+-- Returns the number of samples of the compiler's events.
+local function compiler_samples(profile)
+  local n = 0
+  for _, e in ipairs(events.list(profile)) do n = n + (e.compiler and e.samples or 0) end
+  return n
+end
+
 -- Returns the number of samples and the CPU time, as a text. Without CPU time, bytes or real
 -- time of the first event; not if unnamed.
 function selfreport.totals(profile, unnamed)
   local samples, cpu = profile:totals(), selfreport.cpu_time(profile)
+  local told = cpu and compiler_samples(profile) or 0	-- They take no CPU time.
+  samples = samples - told
   local s = unnamed and number(samples) or text.plural(samples, "sample")
   local e = events.list(profile)[1]
   local unit = e and units.of(e.unit)
   if e and e.parts and not unnamed then
     return ("%s, %s%s"):format(s, unit.total(e.weight), unit.of)
   end
-  if cpu then return s .. (", %.3f s of CPU time"):format(cpu) end
+  if cpu then
+    return s .. (", %.3f s of CPU time"):format(cpu) ..
+	   (told > 0 and ", " .. text.plural(told, "compiler event") or "")
+  end
   if unnamed or not e or not unit.varies then return s end
   return ("%s, %s of %s"):format(s, unit.total(e.weight), e.name)
 end
