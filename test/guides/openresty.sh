@@ -35,7 +35,7 @@ guide_run openresty CFLAGS=-O0 OPENRESTY="$openresty" CLONE="$SYSPROF_SOURCE" SO
 
 lib=$luajit/lib/libluajit-5.1.so.2
 before="its LuaJIT     $lib, without the profiler
-to profile it  LD_PRELOAD=$SYSPROF/lib/libluajit-5.1.so.2 LUAJIT_SYSPROF=on $nginx"
+to profile it  LD_PRELOAD=$SYSPROF/lib/libluajit-5.1.so.2 LUAJIT_SYSPROF=fork $nginx"
 [ "$(sed -n '/its LuaJIT/,/to profile/p' guide.log | head -n 2)" = "$before" ] ||
   fail "doctor before: expected '$before' in $(grep -A 3 '^program' guide.log)"
 [ "$(grep '^its LuaJIT' guide.log | tail -n 1)" = "its LuaJIT     $lib, with the profiler" ] ||

@@ -68,26 +68,26 @@ command_works() {
 doctor 1 LD_LIBRARY_PATH="$PWD/their" ./plain
 says "program        $(realpath plain)"
 says "its LuaJIT     $their, without the profiler"
-says "LD_LIBRARY_PATH=$ours LUAJIT_SYSPROF=on $(realpath plain)"
+says "LD_LIBRARY_PATH=$ours LUAJIT_SYSPROF=fork $(realpath plain)"
 command_works
 doctor 1 PATH="$PWD/with space:$PATH" LD_LIBRARY_PATH="$PWD/their" plain
 says "program        $(realpath "with space/plain")"
 command_works
 doctor 0 LD_LIBRARY_PATH="$ours" ./plain
 says "its LuaJIT     $ours/libluajit-5.1.so.2, with the profiler"
-says "to profile it  LUAJIT_SYSPROF=on $(realpath plain)"
+says "to profile it  LUAJIT_SYSPROF=fork $(realpath plain)"
 doctor 1 A=a ./runpath
 says "its LuaJIT     $their, without the profiler"
-says "to profile it  LD_LIBRARY_PATH=$ours LUAJIT_SYSPROF=on "
+says "to profile it  LD_LIBRARY_PATH=$ours LUAJIT_SYSPROF=fork "
 command_works
 doctor 1 A=a ./rpath
 says "its LuaJIT     $their, without the profiler"
-says "to profile it  LD_PRELOAD=$ours/libluajit-5.1.so.2 LUAJIT_SYSPROF=on "
+says "to profile it  LD_PRELOAD=$ours/libluajit-5.1.so.2 LUAJIT_SYSPROF=fork "
 says 'LD_LIBRARY_PATH has no effect: the RPATH of the program comes first'
 command_works
 doctor 1 A=a ./module.so
 says "module         $(realpath module.so)"
-says "to profile it  LD_LIBRARY_PATH=$ours LUAJIT_SYSPROF=on PROGRAM"
+says "to profile it  LD_LIBRARY_PATH=$ours LUAJIT_SYSPROF=fork PROGRAM"
 # Variables have no effect on it, and the answer does not rest on them.
 doctor 1 LD_LIBRARY_PATH="$ours" ./setuid
 says "to profile it  as root, add the line $ours to a file in /etc/ld.so.conf.d, and run ldconfig"

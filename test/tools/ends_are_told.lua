@@ -42,8 +42,8 @@ local function report(arguments)
   return (out:gsub("\n          ", " ")), err
 end
 
-local LACKS = "the program forked %s that this profile lacks; 'run --fork' takes each, 'record --children' those that " ..
-	      "are there\n"
+local LACKS = "the program forked %s that this profile lacks; 'run --fork' or LUAJIT_SYSPROF=fork takes each, " ..
+	      "'record --children' those that are there\n"
 local err = run("-o alone.bin forks.lua 1 wait")
 t.contains(err, LACKS:format("a child"), "one child")
 t.ok(not err:find("--hz=1000", 1, true), "one child: more samples are no remedy: " .. err)

@@ -13,7 +13,6 @@ local selfreport = require("sysprof.show.selfreport")
 local sort = require("sysprof.base.sort")
 local symbols = require("sysprof.names.symbols")
 local text = require("sysprof.base.text")
-local threadstates = require("sysprof.model.threadstates")
 local units = require("sysprof.model.units")
 local work = require("sysprof.names.work")
 
@@ -93,7 +92,8 @@ local function damage(profile)
     end
     if n > 0 then parts[#parts + 1] = ("%.0f with a broken %s stack"):format(n, side[2]) end
   end
-  return #parts > 0 and table.concat(parts, ", ") or nil
+  if #parts == 0 then return nil end
+  return table.concat(parts, ", ") .. (profile.whole and "" or ", in all of the time")
 end
 
 -- Work without a place, and its argument.
@@ -158,8 +158,8 @@ function headline.forked(profile)
   end
   for _, its in pairs(pids) do own = own - its.n end
   if lacking > 0 then
-    return ("the program forked %s that this profile lacks; 'run --fork' takes each, 'record --children' those that " ..
-	    "are there"):format(lacking == 1 and "a child" or ("%.0f children"):format(lacking))
+    return ("the program forked %s that this profile lacks; 'run --fork' or LUAJIT_SYSPROF=fork takes each, " ..
+	    "'record --children' those that are there"):format(lacking == 1 and "a child" or ("%.0f children"):format(lacking))
   elseif own > 0 then
     return own == 1 and "a child has a profile of its own, FILE.PID" or
 	   ("%.0f children have profiles of their own, FILE.PID"):format(own)
@@ -179,15 +179,16 @@ function headline.throttled(profile)
 	  "wall shows it as [runnable]"):format(text.plural(periods, "period"), ns / 1e9)
 end
 
--- Returns a sentence if a part of the time may have real time of an event from before, or lack some; or nil.
+-- Returns a sentence if a part of the time may have real time of an event from before, or lack some; or nil. Such time
+-- may stand behind the part.
 local function late_text(profile, e)
   if profile.whole or not e or e.is_of_things then return nil end
-  local slots, names, found = profile.slots, {}, {}
-  for i = 1, slots:count() do
-    local is_late = e.members[slots:event(i)] and units.of(slots:event(i).unit).by_others and
-		    threadstates.is_sum(profile, i)
-    local name = is_late and work.name(leafwork.of(profile, i))
-    if name and not found[name] then found[name], names[#names + 1] = true, name end
+  local names, found = {}, {}
+  for member, sums in pairs(profile.late) do
+    for what, arg in pairs(e.members[member] and sums or {}) do
+      local name = work.name(what, arg)
+      if not found[name] then found[name], names[#names + 1] = true, name end
+    end
   end
   sort(names)
   return #names > 0 and ("%s %s up to a second late, so the real time may differ from the part's length")

@@ -13,7 +13,7 @@ local text = require("sysprof.base.text")
 
 local NAME = "libluajit-5.1.so.2"
 local SETUID, SETGID = 2048, 1024	-- Bits of the mode.
-local ANY = "LUAJIT_SYSPROF=on "
+local ANY = "LUAJIT_SYSPROF=fork "	-- Also of a server whose master forks workers.
 
 local linking = {}
 

@@ -72,7 +72,7 @@ Examples:
   luajit-sysprof run app.lua             # records app.lua, and prints what is hot
   luajit-sysprof report                  # a table of sysprof.bin, which run writes
   luajit-sysprof run -o app.html app.lua # a flame graph
-  LUAJIT_SYSPROF=on nginx                # any program on this LuaJIT: sysprof.PID.1.bin
+  LUAJIT_SYSPROF=fork nginx              # any program on this LuaJIT, and its workers
   LUAJIT_SYSPROF=live nginx              # a program for 'luajit-sysprof record PID', later
 ]]
   return table.concat(lines, "\n")
