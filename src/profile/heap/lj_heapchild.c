@@ -91,16 +91,16 @@ static void close_all_but(int a, int b)
   close_between(hi + 1, end > hi + 1 ? end : hi + 1);
 }
 
-/* Yield to the program: memory, processors, descriptors. */
+/* Yield to the program: descriptors first, as they hold its locks and pipes; memory, processors. */
 static void become_small(void)
 {
   struct sched_param none = { 0 };
+  close_all_but(child.file.dir, child.file.fd);
   syscall(SYS_prctl, PR_SET_NAME, "sysprof-heap", 0, 0, 0);
   write_word("/proc/self/oom_score_adj", "1000");
   syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
   syscall(SYS_sched_setscheduler, 0L, (long)SCHED_OTHER, &none);
   syscall(SYS_setpriority, (long)PRIO_PROCESS, 0L, (long)NICE_LAST);
-  close_all_but(child.file.dir, child.file.fd);
 }
 
 static int write_snapshot(global_State *g, int no_strings)

@@ -321,7 +321,7 @@ function events.list(profile)
       all.thing = all.thing or e.thing and text.clean(e.thing)
       all.text = all.text or e.text
       if e.things then add_things(all, e.things) end
-      if e.of then 
+      if e.of then
 	all.of, all.variance = name_of(e.of), all.variance + e.variance
 	all.second_variance = all.second_variance + e.second_variance
       end
