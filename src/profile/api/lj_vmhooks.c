@@ -142,6 +142,7 @@ void lj_vmhooks_gc_marked(global_State *g)
 {
   Profile *p;
   if (G2GG(g)->cowait) lj_cowait_marked(G2GG(g)->cowait);
+  if (G2GG(g)->jitevents) lj_jitevents_marked(G2GG(g)->jitevents);
   p = vmhook_enter(g);
   if (!p) return;
   lj_vmgate_change_begin(&p->gate);

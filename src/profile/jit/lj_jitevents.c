@@ -14,8 +14,10 @@
 #include "lj_bc.h"
 #include "lj_dispatch.h"
 #include "lj_frame.h"
+#include "lj_gc.h"
 #include "lj_jit.h"
 #include "lj_trace.h"
+#include "profile/base/lj_hash.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/jit/lj_jitevents.h"
@@ -24,20 +26,42 @@
 #if LJ_HASJIT
 
 #define SECOND_NS 1000000000
+#define PROBES    8 /* Rows of the table of sums that are tried. */
+
+/* Events without a stack of their own: their line and reason. */
+typedef struct JitSum {
+  const GCproto *pt; /* Function, */
+  const void *pc;    /* and PC behind the instruction. */
+  uint32_t reason;
+  uint8_t kind;
+  uint8_t state;  /* SPF_VMST_* */
+  uint64_t n;     /* Weight. 0: the row is free. */
+  uint64_t mcode; /* Sum of the field. */
+} JitSum;
+
+/* One kind of event. */
+typedef struct JitBudget {
+  const SourceOps *ops; /* Its source. */
+  uint64_t grown_ns;    /* Time of the last growth of room. */
+  uint64_t flush_ns;    /* Time of the next flush of its sums. */
+  uint32_t room;        /* Samples with a stack that may be taken now. */
+  uint64_t many;        /* Events without a stack of their own, */
+  uint64_t unplaced;    /* and those of them without a line. */
+  JitSum other[JITREASON_MAX]; /* Those whose line has no room, by reason. */
+} JitBudget;
 
 struct JitEvents {
   global_State *g;
-  int on;                         /* Bit set of the kinds that run. Any thread. */
-  EventDoor *door;                /* Way to the running profile, */
-  const SourceOps *ops[JIT__MAX]; /* and the sources of its events. */
-  uint64_t grown_ns;              /* Time of the last growth of room. */
-  uint32_t room;                  /* Samples with a stack that may be taken now. */
-  uint64_t many[JIT__MAX];        /* Samples that were too many. */
-  uint64_t period;                /* Of exits: their mean distance. */
-  uint64_t drawn;                 /* Exits from the last sample to the next one, */
-  uint64_t left;                  /* and those that are left. */
-  uint64_t random;                /* State of the generator. */
-  uint32_t abort;                 /* Reason of the last abort. */
+  int on;          /* Bit set of the kinds that run. Any thread. */
+  EventDoor *door; /* Way to the running profile. */
+  JitBudget kind[JIT__MAX];
+  JitSum sum[JIT_SUMS];
+  uint64_t period; /* Of exits: their mean distance. */
+  uint64_t drawn;  /* Exits from the last sample to the next one, */
+  uint64_t left;   /* and those that are left. */
+  uint64_t told;   /* Exits since the last sample that the total has. */
+  uint64_t random; /* State of the generator. */
+  uint32_t abort;  /* Reason of the last abort. */
   JitReasons reasons;
   JitEvents *next; /* All of them. Under the lock. */
 };
@@ -54,33 +78,184 @@ static int is_on(const JitEvents *je, JitKind kind)
   return (relaxed_get(&je->on) >> kind) & 1;
 }
 
+/* -- Places ------------------------------------------------------------------ */
+
+/* Find the innermost Lua function of a thread that a C function has called. */
+static SampleStack caller_place(const lua_State *L)
+{
+  SampleStack st = { NULL, NULL, NULL };
+  cTValue *frame = L->base - 1, *next = NULL;
+  for (; frame > tvref(L->stack) + LJ_FR2; next = frame, frame = frame_prev(frame)) {
+    GCfunc *fn = frame_func(frame);
+    if (!next || !isluafunc(fn)) continue;
+    if (frame_islua(next)) st.pc = frame_pc(next);
+    else if (frame_iscont(next)) st.pc = frame_contpc(next);
+    if (st.pc) st.pt = funcproto(fn);
+    break;
+  }
+  return st;
+}
+
+/* The same of the function that the compiler records. */
+static SampleStack recorded_place(const jit_State *J)
+{
+  SampleStack st = { NULL, J->pt, J->pc + 1 };
+  return J->pt ? st : caller_place(J->L);
+}
+
+/* -- Sums -------------------------------------------------------------------- */
+
+static JitSum *sum_find(JitEvents *je, JitKind kind, uint32_t reason, int state,
+			const SampleStack *st)
+{
+  uint32_t slot =
+    hash_slot((uintptr_t)st->pc ^ (uint64_t)reason << 48 ^ (uint64_t)kind << 56, JIT_BITS);
+  JitSum *room = NULL;
+  int i;
+  for (i = 0; st->pt && i < PROBES; i++, slot = (slot + 1) & (JIT_SUMS - 1)) {
+    JitSum *row = &je->sum[slot];
+    if (row->n == 0) {
+      if (!room) room = row;
+    } else if (row->pc == st->pc && row->pt == st->pt && row->reason == reason &&
+	       row->kind == kind && row->state == state) {
+      return row;
+    }
+  }
+  if (room) {
+    room->pt = st->pt;
+    room->pc = st->pc;
+  } else {
+    room = &je->kind[kind].other[reason];
+    relaxed_set(&je->kind[kind].unplaced, je->kind[kind].unplaced + 1);
+  }
+  room->reason = reason;
+  room->kind = (uint8_t)kind;
+  room->state = (uint8_t)state;
+  return room;
+}
+
+static void sum_add(JitSum *row, uint64_t n, uint64_t mcode)
+{
+  relaxed_set(&row->mcode, row->mcode + mcode);
+  relaxed_set(&row->n, row->n + n);
+}
+
+/* Set what a sample of a sum says. The definition outlives the head. */
+static void sum_head(const JitEvents *je, const JitSum *row, SampleHead *head, SampleDef *def)
+{
+  const JitReason *text = &je->reasons.text[row->reason];
+  head->time_ns = mono_ns();
+  head->weight = row->n;
+  head->state = row->state;
+  if (!row->pt) head->work = SPF_WORK_UNKEPT;
+  if (row->kind == JIT_EXIT) return;
+  def->tag = SPF_TEXT;
+  def->id = JIT_TEXT_FIRST + row->reason;
+  def->payload = &text->len;
+  def->len = 1u + text->len;
+  head->def = def;
+  head->ndef = 1;
+  head->field[JITFIELD_REASON] = def->id;
+  if (row->kind == JIT_FLUSH || row->kind == JIT_STOP) head->field[JITFIELD_MCODE] = row->mcode;
+}
+
+static void sum_clear(JitSum *row)
+{
+  row->pt = NULL;
+  relaxed_set(&row->mcode, 0);
+  relaxed_set(&row->n, 0);
+}
+
+/* Make a sample of a sum, and clear it. Returns 0 if the session is in use. */
+static int sum_take(JitEvents *je, Event *ev, JitSum *row)
+{
+  SampleStack stack = { NULL, row->pt, row->pc };
+  SampleHead head = { .stack = &stack, .is_retried = 1 };
+  SampleDef def;
+  if (row->n == 0) return 1;
+  sum_head(je, row, &head, &def);
+  if (!ev->take(ev, &head, NULL)) return 0;
+  sum_clear(row);
+  return 1;
+}
+
+void lj_jitevents_flush(JitEvents *je, JitKind kind, Event *ev)
+{
+  uint32_t i;
+  for (i = 0; i < JITREASON_MAX; i++)
+    if (!sum_take(je, ev, &je->kind[kind].other[i])) return;
+  for (i = 0; i < JIT_SUMS; i++)
+    if (je->sum[i].kind == kind && !sum_take(je, ev, &je->sum[i])) return;
+}
+
+/* Another thread may run the VM, so no function is read. */
+static void sum_rest(JitEvents *je, Event *ev, JitSum *row)
+{
+  JitSum its = { .reason = row->reason, .kind = row->kind, .state = row->state };
+  SampleHead head = { 0 };
+  SampleDef def;
+  its.n = __atomic_exchange_n(&row->n, 0, __ATOMIC_RELAXED);
+  its.mcode = __atomic_exchange_n(&row->mcode, 0, __ATOMIC_RELAXED);
+  if (its.n == 0) return;
+  sum_head(je, &its, &head, &def);
+  ev->append(ev, &head);
+}
+
+void lj_jitevents_rest(JitEvents *je, JitKind kind, Event *ev)
+{
+  uint32_t i;
+  for (i = 0; i < JITREASON_MAX; i++) sum_rest(je, ev, &je->kind[kind].other[i]);
+  for (i = 0; i < JIT_SUMS; i++)
+    if (je->sum[i].kind == kind) sum_rest(je, ev, &je->sum[i]);
+}
+
+/* The collector frees strings before functions: so a function that it frees has no name then. */
+void lj_jitevents_marked(JitEvents *je)
+{
+  uint32_t i;
+  if (!relaxed_get(&je->on)) return;
+  for (i = 0; i < JIT_SUMS; i++) {
+    JitSum *row = &je->sum[i];
+    Event *ev;
+    if (row->n == 0 || !row->pt || !isdead(je->g, obj2gco(row->pt))) continue;
+    ev = je->door->enter(je->door, je->kind[row->kind].ops);
+    if (!ev || !sum_take(je, ev, row)) {
+      JitSum *other = &je->kind[row->kind].other[row->reason];
+      other->reason = row->reason;
+      other->kind = row->kind;
+      other->state = row->state;
+      sum_add(other, row->n, row->mcode);
+      sum_clear(row);
+    }
+    if (ev) je->door->leave(je->door);
+  }
+}
+
 /* -- Samples ----------------------------------------------------------------- */
 
 /* May a sample with a stack be taken now? */
-static int has_room(JitEvents *je, JitKind kind, uint64_t now_ns)
+static int has_room(JitBudget *b, uint64_t now_ns)
 {
-  uint64_t grown = (now_ns - je->grown_ns) / (SECOND_NS / JIT_SAMPLES_MAX);
+  uint64_t grown = (now_ns - b->grown_ns) / (SECOND_NS / JIT_SAMPLES_MAX);
   if (grown > 0) {
-    je->room = grown < JIT_BURST - je->room ? je->room + (uint32_t)grown : JIT_BURST;
-    je->grown_ns = now_ns;
+    b->room = grown < JIT_BURST - b->room ? b->room + (uint32_t)grown : JIT_BURST;
+    b->grown_ns = now_ns;
   }
-  if (je->room > 0) {
-    je->room--;
-    return 1;
-  }
-  relaxed_set(&je->many[kind], je->many[kind] + 1);
-  return 0;
+  if (b->room == 0) return 0;
+  b->room--;
+  return 1;
 }
 
-/* Take a sample. reason: of an event that has one. regs: of the caller; NULL: the head names a
-** stack.
+/* Take a sample, or add to a sum. reason: of an event that has one. place: of the sum. regs: of the
+** caller; NULL: the sample has only the place.
 */
 static void take(JitEvents *je, JitKind kind, uint32_t reason, SampleHead *head,
-		 const WalkRegs *regs)
+		 const SampleStack *place, const WalkRegs *regs)
 {
   const JitReason *text = &je->reasons.text[reason];
+  JitBudget *b = &je->kind[kind];
   SampleDef def = { SPF_TEXT, JIT_TEXT_FIRST + reason, &text->len, 1u + text->len };
-  Event *ev = je->door->enter(je->door, je->ops[kind]);
+  Event *ev = je->door->enter(je->door, b->ops);
   int err = errno;
   if (!ev) return;
   eventdoor_work(je->door);
@@ -92,12 +267,21 @@ static void take(JitEvents *je, JitKind kind, uint32_t reason, SampleHead *head,
     head->field[JITFIELD_REASON] = def.id;
   }
   head->of_lua = 1;
-  __atomic_add_fetch(&ev->counters[SPF_EVENT_TOTAL], head->weight, __ATOMIC_RELAXED);
-  if (!has_room(je, kind, head->time_ns)) {
-    head->stack = NULL;
-    regs = NULL;
+  if (!regs) head->stack = place;
+  __atomic_add_fetch(&ev->counters[SPF_EVENT_TOTAL],
+		     head->weight - (kind == JIT_EXIT ? je->told : 0), __ATOMIC_RELAXED);
+  if (has_room(b, head->time_ns)) {
+    ev->take(ev, head, regs);
+  } else {
+    int has_mcode = kind == JIT_FLUSH || kind == JIT_STOP;
+    relaxed_set(&b->many, b->many + 1);
+    sum_add(sum_find(je, kind, reason, head->state, place), head->weight,
+	    has_mcode ? head->field[JITFIELD_MCODE] : 0);
+    if (head->time_ns >= b->flush_ns) {
+      lj_jitevents_flush(je, kind, ev);
+      b->flush_ns = head->time_ns + SECOND_NS;
+    }
   }
-  ev->take(ev, head, regs);
   eventdoor_rest(je->door);
   je->door->leave(je->door);
   errno = err;
@@ -126,6 +310,7 @@ LJ_NOINLINE void lj_jitevents_aborts(jit_State *J)
 {
   JitEvents *je = state_of(J);
   SampleHead head = { .stack = NULL };
+  SampleStack place;
   WalkRegs regs;
   if (is_error(J->L->top - 1, LJ_TRERR_MCODELM)) return;
   if (!is_on(je, JIT_ABORT) && !is_on(je, JIT_BLACKLIST) && !is_on(je, JIT_FLUSH)) return;
@@ -133,29 +318,30 @@ LJ_NOINLINE void lj_jitevents_aborts(jit_State *J)
   if (!is_on(je, JIT_ABORT) || J->cur.traceno == 0) return;
   walkregs_here(&regs);
   set_trace(&head, J);
-  take(je, JIT_ABORT, je->abort, &head, &regs);
+  place = recorded_place(J);
+  take(je, JIT_ABORT, je->abort, &head, &place, &regs);
 }
 
 void lj_jitevents_blacklists(jit_State *J, const GCproto *pt, const BCIns *pc)
 {
   JitEvents *je = state_of(J);
-  SampleStack stack = { NULL, pt, pc + 1 };
-  SampleHead head = { .stack = &stack };
+  SampleStack place = { NULL, pt, pc + 1 };
+  SampleHead head = { .stack = NULL };
   if (!is_on(je, JIT_BLACKLIST)) return;
   set_trace(&head, J);
-  take(je, JIT_BLACKLIST, je->abort, &head, NULL);
+  take(je, JIT_BLACKLIST, je->abort, &head, &place, NULL);
 }
 
 void lj_jitevents_saves(jit_State *J)
 {
   JitEvents *je = state_of(J);
-  SampleStack stack = { NULL, &gcref(J->cur.startpt)->pt, mref(J->cur.startpc, BCIns) + 1 };
-  SampleHead head = { .stack = &stack };
+  SampleStack place = { NULL, &gcref(J->cur.startpt)->pt, mref(J->cur.startpc, BCIns) + 1 };
+  SampleHead head = { .stack = NULL };
   if (!is_on(je, JIT_STOP)) return;
   set_trace(&head, J);
   head.state = SPF_VMST_ASM;
   head.field[JITFIELD_MCODE] = J->cur.szmcode;
-  take(je, JIT_STOP, lj_jitreason_link(&je->reasons, J), &head, NULL);
+  take(je, JIT_STOP, lj_jitreason_link(&je->reasons, J), &head, &place, NULL);
 }
 
 /* Why are all traces freed? The compiler does so where an abort lacked memory, or a new trace has
@@ -175,13 +361,19 @@ LJ_NOINLINE void lj_jitevents_flushes(jit_State *J)
 {
   JitEvents *je = state_of(J);
   SampleHead head = { .stack = NULL };
+  SampleStack place;
   WalkRegs regs;
   if (!is_on(je, JIT_FLUSH)) return;
   walkregs_here(&regs);
   set_trace(&head, J);
-  if (J->state == LJ_TRACE_IDLE) head.state = 0;
+  if (J->state == LJ_TRACE_IDLE) {
+    head.state = 0;
+    place = caller_place(gco2th(gcref(je->g->cur_L)));
+  } else {
+    place = recorded_place(J);
+  }
   head.field[JITFIELD_MCODE] = J->szallmcarea;
-  take(je, JIT_FLUSH, flush_reason(je, J), &head, &regs);
+  take(je, JIT_FLUSH, flush_reason(je, J), &head, &place, &regs);
 }
 
 /* Draw the distance to the next sample: 1 to twice the period, so that a program whose exits take
@@ -197,19 +389,23 @@ static void draw(JitEvents *je)
   relaxed_set(&je->drawn,
 	      1 + ((x * U64x(2545f491, 4f6cdd1d)) >> 11) % (2 * je->period - 1));
   relaxed_set(&je->left, je->drawn);
+  relaxed_set(&je->told, 0);
 }
 
 static LJ_NOINLINE void take_exit(JitEvents *je, jit_State *J, const BCIns *pc)
 {
   SampleHead head = { .stack = NULL };
+  SampleStack place = { NULL, NULL, pc };
+  const GCfunc *fn = curr_func(J->L);
   WalkRegs regs;
   walkregs_here(&regs);
+  if (isluafunc(fn)) place.pt = funcproto(fn);
   setcframe_pc(cframe_raw(J->L->cframe), pc);
   head.weight = je->drawn;
   head.field[JITFIELD_TRACE] = J->parent;
   head.field[JITFIELD_EXIT] = J->exitno;
   head.state = SPF_VMST_EXIT;
-  take(je, JIT_EXIT, 0, &head, &regs);
+  take(je, JIT_EXIT, 0, &head, &place, &regs);
   draw(je);
 }
 
@@ -238,11 +434,17 @@ JitEvents *lj_jitevents_of(global_State *g)
 
 void lj_jitevents_start(JitEvents *je, JitKind kind, const Event *ev)
 {
+  JitBudget *b = &je->kind[kind];
+  uint32_t i;
   je->door = ev->door;
-  je->ops[kind] = ev->spec.ops;
-  je->many[kind] = 0;
-  je->grown_ns = mono_ns();
-  je->room = JIT_BURST;
+  b->ops = ev->spec.ops;
+  b->many = b->unplaced = 0;
+  b->grown_ns = mono_ns();
+  b->flush_ns = b->grown_ns + SECOND_NS;
+  b->room = JIT_BURST;
+  for (i = 0; i < JITREASON_MAX; i++) sum_clear(&b->other[i]);
+  for (i = 0; i < JIT_SUMS; i++)
+    if (je->sum[i].kind == kind) sum_clear(&je->sum[i]);
   if (kind == JIT_EXIT) {
     je->random = mono_ns() ^ (uintptr_t)je;
     if (je->random == 0) je->random = 1;
@@ -252,15 +454,22 @@ void lj_jitevents_start(JitEvents *je, JitKind kind, const Event *ev)
   __atomic_or_fetch(&je->on, 1 << kind, __ATOMIC_RELEASE);
 }
 
-uint64_t lj_jitevents_stop(JitEvents *je, JitKind kind)
+void lj_jitevents_stop(JitEvents *je, JitKind kind)
 {
   __atomic_and_fetch(&je->on, ~(1 << kind), __ATOMIC_RELEASE);
-  return kind == JIT_EXIT ? relaxed_get(&je->drawn) - relaxed_get(&je->left) : 0;
 }
 
-uint64_t lj_jitevents_many(const JitEvents *je, JitKind kind)
+uint64_t lj_jitevents_untold(JitEvents *je)
 {
-  return relaxed_get(&je->many[kind]);
+  uint64_t all = relaxed_get(&je->drawn) - relaxed_get(&je->left);
+  uint64_t told = __atomic_exchange_n(&je->told, all, __ATOMIC_RELAXED);
+  return all > told ? all - told : 0;
+}
+
+void lj_jitevents_many(const JitEvents *je, JitKind kind, uint64_t *many, uint64_t *unplaced)
+{
+  *many = relaxed_get(&je->kind[kind].many);
+  *unplaced = relaxed_get(&je->kind[kind].unplaced);
 }
 
 void lj_jitevents_close(global_State *g)

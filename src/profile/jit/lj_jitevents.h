@@ -8,6 +8,9 @@
 **
 ** A sample begins at the innermost Lua function: the compiler's own frames are left out. That of a
 ** blacklisted bytecode, or of a saved trace, has only the function and line where the trace begins.
+**
+** Each kind has a budget of samples. Beyond it, events are summed by line and reason. Each second
+** and at the end, each sum becomes a sample. So counts by line and reason are exact.
 */
 
 #ifndef _LJ_JITEVENTS_H
@@ -26,9 +29,13 @@ typedef enum JitKind {
   JIT__MAX
 } JitKind;
 
-/* Limit of samples with a stack of the compiler's events, in a second: [lost samples] */
+/* Limit of samples with a stack of each event of the compiler, in a second: (only line and reason) */
 #define JIT_SAMPLES_MAX 1000
 #define JIT_BURST       10000 /* The first ones, and those after some time without any. */
+
+#define JIT_BITS 10
+/* Limit of lines and reasons of the compiler's events without a stack, in a second: [lost samples] */
+#define JIT_SUMS (1 << JIT_BITS)
 
 /* Id of the first reason. Smaller ones are other sources'. */
 #define JIT_TEXT_FIRST 64
@@ -51,12 +58,29 @@ typedef struct JitEvents JitEvents;
 /* Get the state of a VM, or make it. Returns NULL without memory. Under the lock. */
 LJ_FUNC JitEvents *lj_jitevents_of(global_State *g);
 
-/* Begin and end a kind of event. The end returns how many came since the last sample. Under the lock. */
+/* Begin and end a kind of event. Under the lock. */
 LJ_FUNC void lj_jitevents_start(JitEvents *je, JitKind kind, const Event *ev);
-LJ_FUNC uint64_t lj_jitevents_stop(JitEvents *je, JitKind kind);
+LJ_FUNC void lj_jitevents_stop(JitEvents *je, JitKind kind);
 
-/* Samples that were too many, since the start of a kind. Any thread. */
-LJ_FUNC uint64_t lj_jitevents_many(const JitEvents *je, JitKind kind);
+/* Make samples of all sums of a kind; what the session has no room for stays. On the thread that
+** runs the VM, or while none does.
+*/
+LJ_FUNC void lj_jitevents_flush(JitEvents *je, JitKind kind, Event *ev);
+
+/* The same by another thread: samples with only the reasons. Under the lock, after the stop. */
+LJ_FUNC void lj_jitevents_rest(JitEvents *je, JitKind kind, Event *ev);
+
+/* The collector has marked all that lives, and is about to free the rest. */
+LJ_FUNC void lj_jitevents_marked(JitEvents *je);
+
+/* Exits that no total has. Under the lock. */
+LJ_FUNC uint64_t lj_jitevents_untold(JitEvents *je);
+
+/* Since the start of a kind: events without a stack of their own, and those of them without a line.
+** Any thread.
+*/
+LJ_FUNC void lj_jitevents_many(const JitEvents *je, JitKind kind, uint64_t *many,
+			       uint64_t *unplaced);
 
 /* The VM is about to be freed. Under the lock. */
 LJ_FUNC void lj_jitevents_close(global_State *g);

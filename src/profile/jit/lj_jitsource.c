@@ -108,12 +108,35 @@ static int jit_arm(Event *ev)
   return 0;
 }
 
+#if LJ_HASJIT
+/* Bring the total of exits up to now. */
+static void tell_exits(Event *ev)
+{
+  uint64_t n;
+  if (kind_of(&ev->spec) != JIT_EXIT) return;
+  n = lj_jitevents_untold(events_of(ev));
+  __atomic_add_fetch(&ev->counters[SPF_EVENT_TOTAL], n, __ATOMIC_RELAXED);
+}
+#endif
+
+static void jit_sync(Event *ev)
+{
+#if LJ_HASJIT
+  tell_exits(ev);
+  if (ev->door->is_ours(ev->door))
+    lj_jitevents_flush(events_of(ev), kind_of(&ev->spec), ev);
+#else
+  UNUSED(ev);
+#endif
+}
+
 static void jit_stop(Event *ev)
 {
 #if LJ_HASJIT
-  uint64_t rest = lj_jitevents_stop(events_of(ev), kind_of(&ev->spec));
-  if (ev->is_armed)
-    __atomic_add_fetch(&ev->counters[SPF_EVENT_TOTAL], rest, __ATOMIC_RELAXED);
+  lj_jitevents_stop(events_of(ev), kind_of(&ev->spec));
+  if (!ev->is_armed) return;
+  jit_sync(ev);
+  lj_jitevents_rest(events_of(ev), kind_of(&ev->spec), ev);
 #else
   UNUSED(ev);
 #endif
@@ -121,15 +144,20 @@ static void jit_stop(Event *ev)
 
 static void jit_limit(const Event *ev, char *text)
 {
-  uint64_t many = 0;
+  uint64_t many = 0, unplaced = 0;
 #if LJ_HASJIT
-  if (events_of(ev)) many = lj_jitevents_many(events_of(ev), kind_of(&ev->spec));
+  if (events_of(ev))
+    lj_jitevents_many(events_of(ev), kind_of(&ev->spec), &many, &unplaced);
 #endif
   text[0] = '\0';
-  if (many)
+  if (unplaced)
     snprintf(text, EVENT_TEXT_MAX,
-	     "%s: %llu samples have no stack: more than %d a second came", ev->spec.name,
-	     (unsigned long long)many, JIT_SAMPLES_MAX);
+	     "%s: %llu events lack their line: more than %d lines and reasons came in a second",
+	     ev->spec.name, (unsigned long long)unplaced, JIT_SUMS);
+  else if (many)
+    snprintf(text, EVENT_TEXT_MAX,
+	     "%s: %llu samples have only their line: more than %d came in a second",
+	     ev->spec.name, (unsigned long long)many, JIT_SAMPLES_MAX);
 }
 
 static void jit_forget(void)
@@ -142,7 +170,7 @@ static void jit_forget(void)
 #define JIT_OPS(name) \
   { \
     .size = sizeof(JitSource), .is_of_vm = 1, .names = name, .parse = jit_parse, \
-    .open = jit_open, .arm = jit_arm, .stop = jit_stop, .limit = jit_limit, \
+    .open = jit_open, .arm = jit_arm, .stop = jit_stop, .sync = jit_sync, .limit = jit_limit, \
     .forget = jit_forget \
   }
 
