@@ -62,7 +62,27 @@ local at = source:find(("%d +4      keep = function"):format(aborts))
 t.ok(at, "aborts of the line")
 t.contains(source, ("^ aborted %d times: NYI: bytecode FNEW\n"):format(aborts), "a note")
 t.contains(source, "^ blacklisted once: NYI: bytecode FNEW\n", "a note on the loop")
-t.contains(source, "^ compiled once: ends in loop\n", "a note on a trace")
+t.contains(source, "^ compiled once: loops\n", "a note on a trace")
+
+-- The group of the compiler is known at reading, too.
+t.equal(row_of(output("--format=top -e jit --by=reason"), "[NYI: bytecode FNEW]"), aborts, "the group")
+t.contains(output("--annotate=shop.lua -e jit"), "^ blacklisted once: NYI: bytecode FNEW\n", "notes of the group")
+
+-- A trace ends at a call that is not compiled.
+t.write_file("stitch.lua", [[
+local n = 0
+for i = 1, 300 do
+  n = n + i
+  n = n + #("x y"):gsub("x", "y")
+end]])
+assert(misc.sysprof.start { mode = "C", clock = "trace-stop,trace-exit/period=1/", path = "stitch.bin" })
+assert(loadfile("stitch.lua"))()
+assert(misc.sysprof.stop())
+local _, notes = t.parse("--annotate=stitch.lua stitch.bin")
+t.contains(notes, 'gsub("x", "y")', "the line of the call")
+t.contains(notes, ": stops to call string.gsub, not compiled\n", "a note on the call")
+local _, exits = t.parse("--format=top -e trace-exit --by=function stitch.bin")
+t.ok(not exits:find("lj_jitevents") and not exits:find("take_exit"), "no frame of the profiler: " .. exits)
 
 local status, _, err = t.parse("--format=top --by=reason shop.bin")
 t.equal(status, 1, "cpu has no reasons")

@@ -338,6 +338,10 @@ void lj_jitevents_saves(jit_State *J)
   SampleStack place = { NULL, &gcref(J->cur.startpt)->pt, mref(J->cur.startpc, BCIns) + 1 };
   SampleHead head = { .stack = NULL };
   if (!is_on(je, JIT_STOP)) return;
+  if (lj_jitreason_isstitch(J)) {
+    SampleStack call = caller_place(J->L);
+    if (call.pt) place = call;
+  }
   set_trace(&head, J);
   head.state = SPF_VMST_ASM;
   head.field[JITFIELD_MCODE] = J->cur.szmcode;

@@ -7,7 +7,8 @@
 ** No Lua code runs, and the compiler's state stays as it is.
 **
 ** A sample begins at the innermost Lua function: the compiler's own frames are left out. That of a
-** blacklisted bytecode, or of a saved trace, has only the function and line where the trace begins.
+** blacklisted bytecode, or of a saved trace, has only the function and line where the trace begins, or of
+** the call that ends it.
 **
 ** Each kind has a budget of samples. Beyond it, events are summed by line and reason. Each second
 ** and at the end, each sum becomes a sample. So counts by line and reason are exact.

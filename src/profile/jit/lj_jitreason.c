@@ -117,10 +117,20 @@ uint32_t lj_jitreason_abort(JitReasons *jr, const jit_State *J)
   return lj_jitreason_text(jr, all);
 }
 
+int lj_jitreason_isstitch(const jit_State *J)
+{
+  return J->cur.linktype == LJ_TRLINK_STITCH && !J->pt && J->fn;
+}
+
 uint32_t lj_jitreason_link(JitReasons *jr, const jit_State *J)
 {
   uint32_t link = J->cur.linktype;
-  return lj_jitreason_text(jr, links[link < COUNT(links) ? link : 0]);
+  char about[80], all[160];
+  if (!lj_jitreason_isstitch(J))
+    return lj_jitreason_text(jr, links[link < COUNT(links) ? link : 0]);
+  func_text(J->fn, about, sizeof(about));
+  snprintf(all, sizeof(all), "%s %s", links[link], about);
+  return lj_jitreason_text(jr, all);
 }
 
 #endif

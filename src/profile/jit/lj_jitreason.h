@@ -33,7 +33,10 @@ LJ_FUNC uint32_t lj_jitreason_text(JitReasons *jr, const char *s);
 /* Of the error that ends a recording: it is below the top of the Lua stack. */
 LJ_FUNC uint32_t lj_jitreason_abort(JitReasons *jr, const jit_State *J);
 
-/* How a new trace ends. */
+/* Does a new trace end at a call of a function that is not compiled? */
+LJ_FUNC int lj_jitreason_isstitch(const jit_State *J);
+
+/* How a new trace ends: at such a call, the name of the function follows. */
 LJ_FUNC uint32_t lj_jitreason_link(JitReasons *jr, const jit_State *J);
 
 #endif

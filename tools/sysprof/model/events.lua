@@ -141,6 +141,8 @@ end
 -- exceed real time.
 local OF_THINGS = { ["coroutine-wait"] = true }
 
+events.COMPILER = "jit"	-- Group of the next ones.
+
 -- Events of the compiler: what their samples count, and what happened at their lines.
 local OF_COMPILER = {
   ["trace-abort"] = { count = "aborts", verb = "aborted" },
@@ -402,7 +404,7 @@ function events.of_left(profile)
 end
 
 -- Returns the event of a profile by the name that was asked for or used; the first one
--- without a name. Returns nil and a message for an unknown name.
+-- without a name. The compiler's group is its first event with samples. Returns nil and a message for an unknown name.
 function events.choose(profile, name)
   local list, names = events.list(profile), {}
   if not name then
@@ -418,6 +420,11 @@ function events.choose(profile, name)
       if used == name then return e end
     end
   end
+  local first
+  for _, e in ipairs(name == events.COMPILER and list or {}) do
+    if e.compiler and (not first or first.samples == 0 and e.samples > 0) then first = e end
+  end
+  if first then return first end
   return nil, ("the profile has no event '%s', its events are: %s"):format(text.clean(name),
     #names > 0 and table.concat(names, ", ") or "none")
 end

@@ -51,8 +51,9 @@ end
 function compilernotes.new(view, key_of)
   local self = setmetatable({ by_key = {} }, mt)
   local opt = view.options
+  local is_all = opt.event == events.COMPILER or not (opt.event or opt.weight or opt.blocking)
   for _, event in ipairs(events.list(view.profile)) do
-    local is_shown = event.name == view.event.name or not (opt.event or opt.weight or opt.blocking)
+    local is_shown = is_all or event.name == view.event.name
     if event.compiler and event.samples > 0 and is_shown then
       count(self, view:with { event = event.name, weight = "event" }, key_of)
     end

@@ -185,14 +185,26 @@ function methods:with(others)
   return view.new(self.profile, options)
 end
 
+-- How a trace ends, by LuaJIT's word.
+local LINKS = { loop = "loops", root = "goes on in another trace", interpreter = "goes on in the interpreter",
+		["return"] = "ends in a return", stitch = "stops to call a function, not compiled",
+		["tail-recursion"] = "loops by tail calls", ["up-recursion"] = "loops by recursion",
+		["down-recursion"] = "loops by recursion" }
+
 -- Markers of texts, by their names.
-local MARKS = { reason = "[%s]", link = "[ends in %s]" }
+local MARKS = {
+  reason = function(reason) return reason end,
+  link = function(link)
+    local called = link:match("^stitch (.+)$")
+    return called and ("stops to call %s, not compiled"):format(called) or LINKS[link] or "ends in " .. link
+  end,
+}
 
 -- Returns the marker of a slot's reason, of an event of the compiler; or nil.
 local function reason_of(p, slot)
   local key = p.slots:event(slot).text
   local value = MARKS[key] and labels.value(p.slots:labels(slot), key)
-  return value and MARKS[key]:format(text.clean(value))
+  return value and ("[%s]"):format(text.clean(MARKS[key](value)))
 end
 
 -- Calls visit(parts, n, value, slot) for each distinct sample that counts: parts

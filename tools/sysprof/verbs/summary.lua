@@ -178,7 +178,12 @@ function summary.print(say, shown_view, paths, opt)
   if shown_view:room_text() then say("warning: ", shown_view:room_text()) end
   say_advice(say, profile, opt)
   local missing
-  if opt.no_lua then
+  local counted = shown_view.event.compiler
+  if counted and not opt.no_lua then
+    local most = ("Lua %%s with the most %s, in percent of them:"):format(counted.count)
+    say_rows(say, shown_view, most:format("functions"), { by = "lua", lines = false })
+    missing = say_rows(say, shown_view, most:format("lines"), { by = "lua", lines = true })
+  elseif opt.no_lua then
     missing = say_rows(say, shown_view, "hottest C functions:", { by = "function" })
   else
     say_rows(say, shown_view, "hottest Lua functions, with what they call in C:", { by = "lua", lines = false })
