@@ -39,14 +39,16 @@ typedef struct JitSum {
   uint64_t mcode; /* Sum of the field. */
 } JitSum;
 
+LJ_STATIC_ASSERT(JIT_SUMS == 1 << JIT_BITS);
+
 /* One kind of event. */
 typedef struct JitBudget {
-  const SourceOps *ops; /* Its source. */
-  uint64_t grown_ns;    /* Time of the last growth of room. */
-  uint64_t flush_ns;    /* Time of the next flush of its sums. */
-  uint32_t room;        /* Samples with a stack that may be taken now. */
-  uint64_t many;        /* Events without a stack of their own, */
-  uint64_t unplaced;    /* and those of them without a line. */
+  const SourceOps *ops;        /* Its source. */
+  uint64_t grown_ns;           /* Time of the last growth of room. */
+  uint64_t flush_ns;           /* Time of the next flush of its sums. */
+  uint32_t room;               /* Samples with a stack that may be taken now. */
+  uint64_t many;               /* Events without a stack of their own, */
+  uint64_t unplaced;           /* and those of them without a line. */
   JitSum other[JITREASON_MAX]; /* Those whose line has no room, by reason. */
 } JitBudget;
 
@@ -56,12 +58,13 @@ struct JitEvents {
   EventDoor *door; /* Way to the running profile. */
   JitBudget kind[JIT__MAX];
   JitSum sum[JIT_SUMS];
-  uint64_t period; /* Of exits: their mean distance. */
-  uint64_t drawn;  /* Exits from the last sample to the next one, */
-  uint64_t left;   /* and those that are left. */
-  uint64_t told;   /* Exits since the last sample that the total has. */
-  uint64_t random; /* State of the generator. */
-  uint32_t abort;  /* Reason of the last abort. */
+  uint16_t first[JIT_SUMS]; /* Of a merge: row + 1 by its place; 0: none. */
+  uint64_t period;          /* Of exits: their mean distance. */
+  uint64_t drawn;           /* Exits from the last sample to the next one, */
+  uint64_t left;            /* and those that are left. */
+  uint64_t told;            /* Exits since the last sample that the total has. */
+  uint64_t random;          /* State of the generator. */
+  uint32_t abort;           /* Reason of the last abort. */
   JitReasons reasons;
   JitEvents *next; /* All of them. Under the lock. */
 };
@@ -108,8 +111,8 @@ static SampleStack recorded_place(const jit_State *J)
 static JitSum *sum_find(JitEvents *je, JitKind kind, uint32_t reason, int state,
 			const SampleStack *st)
 {
-  uint32_t slot =
-    hash_slot((uintptr_t)st->pc ^ (uint64_t)reason << 48 ^ (uint64_t)kind << 56, JIT_BITS);
+  uint32_t slot = hash_slot(
+    (uintptr_t)st->pc ^ (uint64_t)reason << 48 ^ (uint64_t)kind << 56, JIT_BITS);
   JitSum *room = NULL;
   int i;
   for (i = 0; st->pt && i < PROBES; i++, slot = (slot + 1) & (JIT_SUMS - 1)) {
@@ -141,7 +144,8 @@ static void sum_add(JitSum *row, uint64_t n, uint64_t mcode)
 }
 
 /* Set what a sample of a sum says. The definition outlives the head. */
-static void sum_head(const JitEvents *je, const JitSum *row, SampleHead *head, SampleDef *def)
+static void sum_head(const JitEvents *je, const JitSum *row, SampleHead *head,
+		     SampleDef *def)
 {
   const JitReason *text = &je->reasons.text[row->reason];
   head->time_ns = mono_ns();
@@ -156,7 +160,8 @@ static void sum_head(const JitEvents *je, const JitSum *row, SampleHead *head, S
   head->def = def;
   head->ndef = 1;
   head->field[JITFIELD_REASON] = def->id;
-  if (row->kind == JIT_FLUSH || row->kind == JIT_STOP) head->field[JITFIELD_MCODE] = row->mcode;
+  if (row->kind == JIT_FLUSH || row->kind == JIT_STOP)
+    head->field[JITFIELD_MCODE] = row->mcode;
 }
 
 static void sum_clear(JitSum *row)
@@ -209,26 +214,75 @@ void lj_jitevents_rest(JitEvents *je, JitKind kind, Event *ev)
     if (je->sum[i].kind == kind) sum_rest(je, ev, &je->sum[i]);
 }
 
+/* Do two sums belong to one place? Code that is loaded again has other functions there. */
+static int is_same_place(const JitSum *a, const JitSum *b)
+{
+  return a->reason == b->reason && a->kind == b->kind && a->state == b->state &&
+	 proto_chunkname(a->pt) == proto_chunkname(b->pt) &&
+	 a->pt->firstline == b->pt->firstline && a->pt->sizebc == b->pt->sizebc &&
+	 proto_bcpos(a->pt, (const BCIns *)a->pc) ==
+	   proto_bcpos(b->pt, (const BCIns *)b->pc);
+}
+
+static uint32_t place_slot(const JitSum *row)
+{
+  uint64_t pos = proto_bcpos(row->pt, (const BCIns *)row->pc);
+  return hash_slot((uintptr_t)proto_chunkname(row->pt) ^ (uint64_t)row->reason << 48 ^
+		     pos << 24 ^ (uint64_t)row->pt->firstline << 8 ^ row->kind,
+		   JIT_BITS);
+}
+
+/* Add the sum of a row to the first one of its place. */
+static void sum_merge(JitEvents *je, uint32_t i)
+{
+  JitSum *row = &je->sum[i];
+  uint32_t k, slot = place_slot(row);
+  for (k = 0; k < PROBES; k++, slot = (slot + 1) & (JIT_SUMS - 1)) {
+    if (je->first[slot] == 0) {
+      je->first[slot] = (uint16_t)(i + 1);
+      return;
+    }
+    if (is_same_place(&je->sum[je->first[slot] - 1], row)) {
+      sum_add(&je->sum[je->first[slot] - 1], row->n, row->mcode);
+      sum_clear(row);
+      return;
+    }
+  }
+}
+
+static int is_dying(const JitEvents *je, const JitSum *row)
+{
+  return row->n != 0 && row->pt && isdead(je->g, obj2gco(row->pt));
+}
+
+/* Take the sum of a function that is about to be freed. */
+static void sum_ends(JitEvents *je, JitSum *row)
+{
+  Event *ev = je->door->enter(je->door, je->kind[row->kind].ops);
+  if (!ev || !sum_take(je, ev, row)) {
+    JitSum *other = &je->kind[row->kind].other[row->reason];
+    other->reason = row->reason;
+    other->kind = row->kind;
+    other->state = row->state;
+    sum_add(other, row->n, row->mcode);
+    sum_clear(row);
+  }
+  if (ev) je->door->leave(je->door);
+}
+
 /* The collector frees strings before functions: so a function that it frees has no name then. */
 void lj_jitevents_marked(JitEvents *je)
 {
-  uint32_t i;
+  uint32_t i, dying = 0;
   if (!relaxed_get(&je->on)) return;
-  for (i = 0; i < JIT_SUMS; i++) {
-    JitSum *row = &je->sum[i];
-    Event *ev;
-    if (row->n == 0 || !row->pt || !isdead(je->g, obj2gco(row->pt))) continue;
-    ev = je->door->enter(je->door, je->kind[row->kind].ops);
-    if (!ev || !sum_take(je, ev, row)) {
-      JitSum *other = &je->kind[row->kind].other[row->reason];
-      other->reason = row->reason;
-      other->kind = row->kind;
-      other->state = row->state;
-      sum_add(other, row->n, row->mcode);
-      sum_clear(row);
-    }
-    if (ev) je->door->leave(je->door);
-  }
+  memset(je->first, 0, sizeof(je->first));
+  for (i = 0; i < JIT_SUMS; i++)
+    if (is_dying(je, &je->sum[i])) dying++;
+    else if (je->sum[i].n != 0 && je->sum[i].pt) sum_merge(je, i);
+  for (i = 0; i < JIT_SUMS && dying; i++)
+    if (is_dying(je, &je->sum[i])) sum_merge(je, i);
+  for (i = 0; i < JIT_SUMS && dying; i++)
+    if (is_dying(je, &je->sum[i])) sum_ends(je, &je->sum[i]);
 }
 
 /* -- Samples ----------------------------------------------------------------- */
@@ -470,7 +524,8 @@ uint64_t lj_jitevents_untold(JitEvents *je)
   return all > told ? all - told : 0;
 }
 
-void lj_jitevents_many(const JitEvents *je, JitKind kind, uint64_t *many, uint64_t *unplaced)
+void lj_jitevents_many(const JitEvents *je, JitKind kind, uint64_t *many,
+		       uint64_t *unplaced)
 {
   *many = relaxed_get(&je->kind[kind].many);
   *unplaced = relaxed_get(&je->kind[kind].unplaced);

@@ -34,9 +34,9 @@ typedef enum JitKind {
 #define JIT_SAMPLES_MAX 1000
 #define JIT_BURST       10000 /* The first ones, and those after some time without any. */
 
-#define JIT_BITS 10
+#define JIT_BITS 10 /* Of a row of the next table. */
 /* Limit of lines and reasons of the compiler's events without a stack, in a second: [lost samples] */
-#define JIT_SUMS (1 << JIT_BITS)
+#define JIT_SUMS 1024
 
 /* Id of the first reason. Smaller ones are other sources'. */
 #define JIT_TEXT_FIRST 64

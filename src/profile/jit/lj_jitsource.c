@@ -146,14 +146,14 @@ static void jit_limit(const Event *ev, char *text)
 {
   uint64_t many = 0, unplaced = 0;
 #if LJ_HASJIT
-  if (events_of(ev))
-    lj_jitevents_many(events_of(ev), kind_of(&ev->spec), &many, &unplaced);
+  if (events_of(ev)) lj_jitevents_many(events_of(ev), kind_of(&ev->spec), &many, &unplaced);
 #endif
   text[0] = '\0';
   if (unplaced)
-    snprintf(text, EVENT_TEXT_MAX,
-	     "%s: %llu events lack their line: more than %d lines and reasons came in a second",
-	     ev->spec.name, (unsigned long long)unplaced, JIT_SUMS);
+    snprintf(
+      text, EVENT_TEXT_MAX,
+      "%s: %llu events lack their line: more than %d lines and reasons came in a second",
+      ev->spec.name, (unsigned long long)unplaced, JIT_SUMS);
   else if (many)
     snprintf(text, EVENT_TEXT_MAX,
 	     "%s: %llu samples have only their line: more than %d came in a second",
@@ -170,8 +170,8 @@ static void jit_forget(void)
 #define JIT_OPS(name) \
   { \
     .size = sizeof(JitSource), .is_of_vm = 1, .names = name, .parse = jit_parse, \
-    .open = jit_open, .arm = jit_arm, .stop = jit_stop, .sync = jit_sync, .limit = jit_limit, \
-    .forget = jit_forget \
+    .open = jit_open, .arm = jit_arm, .stop = jit_stop, .sync = jit_sync, \
+    .limit = jit_limit, .forget = jit_forget \
   }
 
 const SourceOps lj_jitsource_ops[JIT__MAX] = {
