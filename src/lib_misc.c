@@ -218,15 +218,15 @@ static int memprof_stop(lua_State *L)
   return push_stopped(L, status, err);
 }
 
-/* Is an option of the table at an index set? Raises an error if it is no boolean. */
-static int has_flag(lua_State *L, int idx, const char *name)
+/* Is an option of the table at an index set, or else by default? Raises an error if it is no boolean. */
+static int has_flag(lua_State *L, int idx, const char *name, int by_default)
 {
   int is_set;
   lua_getfield(L, idx, name);
   if (!lua_isnil(L, -1) && !lua_isboolean(L, -1))
     luaL_error(L, "option '%s' is a %s; expected true or false", name,
 	       luaL_typename(L, -1));
-  is_set = lua_toboolean(L, -1);
+  is_set = lua_isnil(L, -1) ? by_default : lua_toboolean(L, -1);
   lua_pop(L, 1);
   return is_set;
 }
@@ -235,7 +235,7 @@ static int memprof_snapshot(lua_State *L)
 {
   static const char *const known[] = { "no_strings", "wait" };
   const char *path = luaL_checkstring(L, 1);
-  int no_strings = 0, wait = 0, err;
+  int no_strings = 0, wait = 1, err;
   lua_settop(L, 2);
   if (!lua_isnil(L, 2)) {
     luaL_checktype(L, 2, LUA_TTABLE);
@@ -248,8 +248,8 @@ static int memprof_snapshot(lua_State *L)
 			  lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1)
 							 : luaL_typename(L, -1));
     }
-    no_strings = has_flag(L, 2, known[0]);
-    wait = has_flag(L, 2, known[1]);
+    no_strings = has_flag(L, 2, known[0], 0);
+    wait = has_flag(L, 2, known[1], 1);
   }
   if (lua_objlen(L, 1) > strlen(path)) return push_syserror(L, path, EINVAL);
   if (lj_memprof_snapshot(L, path, no_strings, wait) != PROFILE_SUCCESS) {

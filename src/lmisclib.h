@@ -425,10 +425,10 @@ LUAMISC_API int luaM_memprof_count(lua_State *L, uint32_t runs, uint32_t warmup,
 
 /* Flags of luaM_memprof_snapshot. */
 #define LUAM_MEMPROF_NO_STRINGS 1 /* Leave out the texts of strings. */
-#define LUAM_MEMPROF_WAIT       2 /* Wait until the file is whole. */
+#define LUAM_MEMPROF_NO_WAIT    2 /* Return at once. The file appears when it is whole. */
 
-/* Writes all objects of the VM of L into a new file, or into that of an older snapshot. A copy of
-** the process writes it while the VM goes on. VM thread, not in a finalizer or hook. flags: a sum of
+/* Writes all objects of the VM of L into a new file, or into that of an older snapshot. Returns when
+** a copy of the process has written it. VM thread, not in a finalizer or hook. flags: a sum of
 ** LUAM_MEMPROF_*.
 ** Returns PROFILE_SUCCESS. PROFILE_ERRUSE: L or path is NULL. PROFILE_ERRRUN: another snapshot of
 ** the process is being written. luaM_sysprof_error has the reason.

@@ -80,10 +80,8 @@ int main(void)
   CHECK_REASON(luaM_memprof_count(L, 1, 0, NULL, 0), PROFILE_ERRUSE, "count is NULL");
   CHECK_REASON(luaM_memprof_snapshot(NULL, "a.heap", 0), PROFILE_ERRUSE, "L is NULL");
   CHECK_REASON(luaM_memprof_snapshot(L, NULL, 0), PROFILE_ERRUSE, "path is NULL");
-  CHECK_REASON(luaM_memprof_snapshot(L, "none/a.heap", LUAM_MEMPROF_WAIT), PROFILE_ERRIO,
-	       "No such file");
-  CHECK_REASON(luaM_memprof_snapshot(L, "a.heap", LUAM_MEMPROF_WAIT), PROFILE_SUCCESS,
-	       NULL);
+  CHECK_REASON(luaM_memprof_snapshot(L, "none/a.heap", 0), PROFILE_ERRIO, "No such file");
+  CHECK_REASON(luaM_memprof_snapshot(L, "a.heap", 0), PROFILE_SUCCESS, NULL);
   CHECK_EQ(remove("a.heap"), 0);
   session_script(L, "function f() end");
   lua_getglobal(L, "f");

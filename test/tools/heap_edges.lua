@@ -168,7 +168,7 @@ for seed = 1, HEAPS do
   local list = new_heap(random(20, 150))
   collectgarbage("stop")
   if seed % 4 == 0 then collectgarbage("step", seed) collectgarbage("stop") end	-- In the middle of a cycle.
-  t.ok(misc.memprof.snapshot(FILE, { wait = true }))
+  t.ok(misc.memprof.snapshot(FILE))
   local snap, why = heapfile.read(FILE)
   t.ok(snap, why)
   t.ok(not snap.is_damaged and not snap.is_cut, "the snapshot is whole")

@@ -47,18 +47,18 @@ end
 
 -- -- Files -----------------------------------------------------------------
 
-t.ok(snapshot("a.heap", { wait = true }))
+t.ok(snapshot("a.heap"))
 t.equal(names(), "a.heap", "only the file is there")
 t.ok(output("ls -l a.heap"):find("^%-rw%-%-%-%-%-%-%-"), "mode")
-t.ok(snapshot("a.heap", { wait = true }), "an older snapshot is replaced")
+t.ok(snapshot("a.heap"), "an older snapshot is replaced")
 
 t.write_file("other", "text of the user")
-local ok, why = snapshot("other", { wait = true })
+local ok, why = snapshot("other")
 t.equal(ok, nil, "another file")
 t.contains(why, "there is another file", "reason")
 t.equal(t.content("other"), "text of the user", "it is as it was")
 os.execute("ln -s other link")
-t.equal(snapshot("link", { wait = true }), nil, "a link is not followed")
+t.equal(snapshot("link"), nil, "a link is not followed")
 t.equal(select(3, snapshot("none/a.heap")), 2, "no folder: ENOENT")
 t.equal(snapshot(""), nil, "no name")
 for _, options in ipairs { { wait = 1 }, { what = true }, { "wait" } } do
@@ -70,9 +70,9 @@ os.execute("rm other link")
 
 local secret = "secret " .. 12345	-- luacheck: ignore
 _G[secret .. " key"] = true
-t.ok(snapshot("b.heap", { wait = true }))
+t.ok(snapshot("b.heap"))
 t.ok(t.content("b.heap"):find("secret 12345", 1, true), "texts are there")
-t.ok(snapshot("b.heap", { wait = true, no_strings = true }))
+t.ok(snapshot("b.heap", { no_strings = true }))
 t.ok(not t.content("b.heap"):find("12345", 1, true), "no_strings leaves them out")
 t.ok(heapview.of(assert(heapfile.read("b.heap")), 5), "it has a view")
 os.remove("b.heap")
@@ -82,7 +82,7 @@ os.remove("b.heap")
 local many = {}
 for i = 1, 300000 do many[i] = { i } end
 
-t.ok(snapshot("c.heap"))
+t.ok(snapshot("c.heap", { wait = false }))
 t.ok(not has_child(0), "the host's wait does not see the child")
 local busy, reason = snapshot("d.heap")
 if not busy then t.contains(reason, "another snapshot", "two at a time") end
@@ -93,7 +93,7 @@ t.wait_until("d.heap has ended", function() return not has_child(ALL_CHILDREN) e
 os.execute("rm -f ./*.heap")
 
 for _ = 1, 20 do
-  t.ok(snapshot("e.heap"))
+  t.ok(snapshot("e.heap", { wait = false }))
   local pid = pid_of_child()
   if pid and ffi.C.kill(pid, STOP) == 0 and not io.open("e.heap") then
     ffi.C.kill(pid, KILL)
@@ -109,17 +109,35 @@ t.equal(names(), "", "a killed child leaves no file")
 t.equal(#many, 300000, "the heap was large")
 many = nil	-- luacheck: ignore
 
+-- The program ends at once: exit() waits, and after a kill the child writes on.
+for _, ending in ipairs { "", "os.exit(0)", "ffi.C.kill(ffi.C.getpid(), 9)" } do
+  t.write_file("end.lua", [[
+    local ffi = require("ffi")
+    ffi.cdef("int getpid(void); int kill(int, int);")
+    many = {}
+    for i = 1, 100000 do many[i] = { i } end
+    print(ffi.C.getpid())
+    io.stdout:flush()
+    assert(misc.memprof.snapshot("i.heap", { wait = false }))
+    ]] .. ending)
+  local pid = tonumber(output(LUAJIT .. " end.lua"))
+  if ending:find("kill") then t.wait_until("the file is there", function() return io.open("i.heap") end) end
+  local snap = heapfile.read("i.heap")
+  t.equal(snap and snap.pid, pid, "the program's end by '" .. ending .. "'")
+  os.execute("rm -f i.heap end.lua")
+end
+
 -- -- No room ---------------------------------------------------------------
 
 local full = output(("(ulimit -f 8; %s -e '%s') 2>&1"):format(LUAJIT,
-  'print(misc.memprof.snapshot("f.heap", { wait = true }))'))
+  'print(misc.memprof.snapshot("f.heap"))'))
 t.contains(full, "could not be written: File too large", "a full disk")
 t.equal(names(), "", "it leaves no file")
 
 -- -- Damaged and hostile files ---------------------------------------------
 
 collectgarbage()
-t.ok(snapshot("g.heap", { wait = true }))
+t.ok(snapshot("g.heap"))
 local whole = t.content("g.heap")
 
 -- Returns a file with the right sum.

@@ -327,6 +327,6 @@ LUAMISC_API int luaM_memprof_snapshot(lua_State *L, const char *path, uint32_t f
   if (!L || !path) return is_null(L ? "path" : "L");
   begin_call();
   return end_call(lj_memprof_snapshot(L, path, (flags & LUAM_MEMPROF_NO_STRINGS) != 0,
-				      (flags & LUAM_MEMPROF_WAIT) != 0),
+				      (flags & LUAM_MEMPROF_NO_WAIT) == 0),
 		  NULL);
 }

@@ -232,6 +232,15 @@ static const char *snap_end(char *text)
   }
 }
 
+/* exit() waits, and reports a failure: a container may end all processes with this one. */
+static void snap_exit(void)
+{
+  char text[HEAPCHILD_TEXT];
+  const char *why = lj_heapchild_runs() ? snap_end(text) : NULL;
+  if (why) lj_say(": %s", why);
+  snap.used = snap.busy = 0;
+}
+
 int lj_memprof_snapshot(lua_State *L, const char *path, int no_strings, int wait)
 {
   static const ProcessTenant tenant = { .needed = snap_needed,
@@ -239,14 +248,15 @@ int lj_memprof_snapshot(lua_State *L, const char *path, int no_strings, int wait
 					.is_idle = snap_isidle,
 					.wait = snap_wait,
 					.rouse = snap_rouse,
-					.forked = snap_forked };
+					.forked = snap_forked,
+					.exit = snap_exit };
   char text[HEAPCHILD_TEXT];
   const char *why = lj_process_begin(G(L));
   int err;
   if (why) return fail(PROFILE_ERRIO, why);
   lj_process_lock();
   lj_process_addtenant(&tenant);
-  why = lj_heapchild_begin(L, path, no_strings, text);
+  why = lj_heapchild_begin(L, path, no_strings, wait, text);
   err = errno;
   if (!why) snap.busy = !wait;
   if (!why && !wait) snap.used = 1;

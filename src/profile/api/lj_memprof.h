@@ -23,8 +23,8 @@ LJ_FUNC int lj_memprof_stop(global_State *g);
 LJ_FUNC int lj_memprof_count(lua_State *L, uint32_t runs, uint32_t warmup,
 			     struct luam_Memprof_Count *count);
 
-/* Begin a heap snapshot of the VM into a file, and wait for its end with wait set. Without that, a later
-** failure leaves no file, and a line in the log. PROFILE_ERRRUN: another one is being written.
+/* Write a heap snapshot of the VM into a file. Without wait it returns at once: a later failure leaves
+** no file, and a line in the log. PROFILE_ERRRUN: another one is being written.
 */
 LJ_FUNC int lj_memprof_snapshot(lua_State *L, const char *path, int no_strings, int wait);
 

@@ -51,6 +51,13 @@ typedef struct Told {
   volatile int ended; /* It has come to its end. */
 } Told;
 
+typedef struct HeapJob {
+  global_State *g;
+  pid_t pid;      /* Of the program, which may end before the child asks. */
+  int no_strings; /* Leave out the texts of strings. */
+  int waits;      /* The program waits. */
+} HeapJob;
+
 /* Under the lock. */
 static struct {
   pid_t pid; /* 0: none. */
@@ -91,8 +98,8 @@ static void close_all_but(int a, int b)
   close_between(hi + 1, end > hi + 1 ? end : hi + 1);
 }
 
-/* Yield to the program: descriptors first, as they hold its locks and pipes; memory, processors. */
-static void become_small(void)
+/* Yield to the program: descriptors first, as they hold its locks and pipes; memory, and processors unless it waits. */
+static void become_small(int waits)
 {
   struct sched_param none = { 0 };
   close_all_but(child.file.dir, child.file.fd);
@@ -100,26 +107,26 @@ static void become_small(void)
   write_word("/proc/self/oom_score_adj", "1000");
   syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
   syscall(SYS_sched_setscheduler, 0L, (long)SCHED_OTHER, &none);
-  syscall(SYS_setpriority, (long)PRIO_PROCESS, 0L, (long)NICE_LAST);
+  if (!waits) syscall(SYS_setpriority, (long)PRIO_PROCESS, 0L, (long)NICE_LAST);
 }
 
-static int write_snapshot(global_State *g, int no_strings)
+static int write_snapshot(const HeapJob *job)
 {
   HeapWalk *w = (HeapWalk *)lj_osmemory_new(sizeof(HeapWalk), 0);
   if (!w) return ENOMEM;
   lj_heapout_begin(&w->out, child.file.fd, child.began + HEAPCHILD_MS);
-  lj_heapwalk(w, g, no_strings);
+  lj_heapwalk(w, job->g, job->pid, job->no_strings);
   if (!w->out.err && syscall(SYS_renameat, (long)child.file.dir, child.file.temp,
 			     (long)child.file.dir, child.file.name) != 0)
     return errno;
   return w->out.err;
 }
 
-static void run(global_State *g, int no_strings)
+static void run(const HeapJob *job)
 {
   Told *told = child.told;
-  become_small();
-  told->err = write_snapshot(g, no_strings);
+  become_small(job->waits);
+  told->err = write_snapshot(job);
   if (told->err) syscall(SYS_unlinkat, (long)child.file.dir, child.file.temp, 0L);
   told->ended = 1;
   for (;;) {
@@ -157,7 +164,7 @@ static void remove_file(void)
 /* Clone, with all signals blocked: no handler of the host may run in the child. A thread that is
 ** cancelled later must not be so in the child, either.
 */
-static int clone_now(global_State *g, int no_strings)
+static int clone_now(const HeapJob *job)
 {
   sigset_t all, old;
   int cancel, err;
@@ -167,7 +174,7 @@ static int clone_now(global_State *g, int no_strings)
   pthread_sigmask(SIG_SETMASK, &all, &old);
   child.began = mono_ms();
   pid = (pid_t)syscall(SYS_clone, 0L, 0L, 0L, 0L, 0L); /* fork() has handlers. */
-  if (pid == 0) run(g, no_strings);
+  if (pid == 0) run(job);
   err = errno;
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   pthread_setcancelstate(cancel, NULL);
@@ -219,9 +226,11 @@ HeapChildState lj_heapchild_look(char *text)
   return look(WNOHANG, text);
 }
 
-const char *lj_heapchild_begin(lua_State *L, const char *path, int no_strings, char *text)
+const char *lj_heapchild_begin(lua_State *L, const char *path, int no_strings, int waits,
+			       char *text)
 {
   global_State *g = G(L);
+  const HeapJob job = { g, getpid(), no_strings, waits };
   const char *problem;
   uint64_t room;
   int err;
@@ -250,7 +259,7 @@ const char *lj_heapchild_begin(lua_State *L, const char *path, int no_strings, c
     err = errno;
     child.told = NULL;
   } else {
-    err = clone_now(g, no_strings);
+    err = clone_now(&job);
   }
   close(child.file.fd);
   if (err) {

@@ -25,11 +25,11 @@ typedef enum HeapChildState {
   HEAPCHILD_FAILED /* It has ended, and left no file. */
 } HeapChildState;
 
-/* Begin a snapshot of the VM of L into a path. Returns NULL, or the reason of a failure, in
-** text[HEAPCHILD_TEXT], and sets errno.
+/* Begin a snapshot of the VM of L into a path. waits: the caller will wait for it. Returns NULL, or
+** the reason of a failure, in text[HEAPCHILD_TEXT], and sets errno.
 */
 LJ_FUNC const char *lj_heapchild_begin(lua_State *L, const char *path, int no_strings,
-				       char *text);
+				       int waits, char *text);
 
 /* Look at the child. One that has ended is forgotten. HEAPCHILD_FAILED: the reason is in
 ** text[HEAPCHILD_TEXT].

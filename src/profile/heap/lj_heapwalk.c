@@ -8,7 +8,6 @@
 
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "lj_obj.h"
 #include "lj_gc.h"
@@ -601,7 +600,7 @@ static void put_parts(HeapWalk *w)
 #endif
 }
 
-void lj_heapwalk(HeapWalk *w, global_State *g, int no_strings)
+void lj_heapwalk(HeapWalk *w, global_State *g, pid_t pid, int no_strings)
 {
   static const uint8_t head[4] = { 'l', 'j', 'h', HPF_VERSION };
   w->g = g;
@@ -609,7 +608,7 @@ void lj_heapwalk(HeapWalk *w, global_State *g, int no_strings)
   lj_safeload_forget(&w->mem.load);
   lj_heapout_bytes(&w->out, head, sizeof(head));
   heapout_byte(&w->out, no_strings ? HPF_NO_STRINGS : 0);
-  lj_heapout_uleb(&w->out, (uint64_t)getppid());
+  lj_heapout_uleb(&w->out, (uint64_t)pid);
   lj_heapout_uleb(&w->out, (uint64_t)time(NULL));
   put_parts(w);
   put_roots(w);

@@ -9,10 +9,12 @@
 #ifndef _LJ_HEAPWALK_H
 #define _LJ_HEAPWALK_H
 
+#include <sys/types.h>
+
 #include "lj_obj.h"
 #include "profile/heap/lj_heapref.h"
 
-/* Write the snapshot of a VM. w: zero, but out has begun. */
-LJ_FUNC void lj_heapwalk(HeapWalk *w, global_State *g, int no_strings);
+/* Write the snapshot of a VM of the process pid. w: zero, but out has begun. */
+LJ_FUNC void lj_heapwalk(HeapWalk *w, global_State *g, pid_t pid, int no_strings);
 
 #endif

@@ -47,11 +47,11 @@ local damages = {
   function(p, at) p[at] = 0 end,
 }
 
-local snapshot, options, path, out = misc.memprof.snapshot, { wait = true }, arg[3], io.stdout
+local snapshot, path, out = misc.memprof.snapshot, arg[3], io.stdout
 for _ = 1, tonumber(arg[2]) do
   damages[math.random(#damages)](ffi.cast("uint64_t *", address()), math.random(0, 8))
 end
-local ok, why = snapshot(path, options)
+local ok, why = snapshot(path)
 out:write(ok and "written" or why)
 out:flush()
 ffi.C._exit(0)

@@ -199,7 +199,8 @@ end
 
 -- Finds the functions in a list that are versions of others there, in f.now and f.now_shift: by how many lines that one
 -- stands lower; of main chunks, f.now_line(line) tells the line. Functions have firstline, lastline, chunk, name, body,
--- and at: a number, larger of those that became known later. Returns a list of the files { chunk=, count= } of older ones.
+-- and at: a number, larger of those that became known later. Returns a list of the files of older ones, { chunk=,
+-- count= }.
 function versions.find(functions)
   local files, changed = {}, {}
   for _, f in ipairs(functions) do
