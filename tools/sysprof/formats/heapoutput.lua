@@ -26,11 +26,15 @@ local function sum_line(row)
   return ("%10s %10.0f  %s"):format(bytes(row.bytes), row.objects, row.name)
 end
 
-local function object_line(row)
+local function object_lines(first, second, row)
   local used = row.used and (", %.0f %s"):format(row.used, row.used == 1 and "entry" or "entries") or ""
-  return ("%10s %10s  %s\n%23s %s%s"):format(bytes(row.retained), bytes(row.bytes), row.path, "", row.what .. " " ..
+  return ("%10s %10s  %s\n%23s %s%s"):format(bytes(first), bytes(second), row.path, "", row.what .. " " ..
     row.address, used)
 end
+
+local function holder_line(row) return object_lines(row.retained, row.bytes, row) end
+
+local function own_line(row) return object_lines(row.bytes, row.retained, row) end
 
 local function write_head(view, write)
   write(("heap of process %.0f, %s: %s\n"):format(view.pid, os.date("%Y-%m-%d %H:%M:%S", view.time) or "?",
@@ -47,9 +51,9 @@ function heapoutput.text(view, write)
   write_rows(write, "     bytes    objects    garbage  type", view.types, function(row)
     return ("%10s %10.0f %10s  %s"):format(bytes(row.bytes), row.objects, bytes(row.garbage_bytes), row.name)
   end)
-  write_rows(write, "  retained        own  biggest holders", view.retained, object_line)
-  write_rows(write, "  retained        own  biggest tables", view.tables, object_line)
-  write_rows(write, "  retained        own  biggest strings", view.strings, object_line)
+  write_rows(write, "  retained        own  biggest holders", view.retained, holder_line)
+  write_rows(write, "       own   retained  biggest tables", view.tables, own_line)
+  write_rows(write, "       own   retained  biggest strings", view.strings, own_line)
   write_rows(write, "     bytes    objects  strings by beginning", view.prefixes, function(row)
     return sum_line { bytes = row.bytes, objects = row.objects, name = '"' .. row.name .. '"' }
   end)
@@ -65,7 +69,7 @@ function heapoutput.path_text(path, write)
   local object = path.object
   write(("heap of process %.0f: %s %s, %s%s\n"):format(path.pid, object.what, object.address, bytes(object.bytes),
     #path.steps == 0 and ": garbage, no root reaches it" or ""))
-  write_rows(write, "  retained        own  path", path.steps, object_line)
+  write_rows(write, "  retained        own  path", path.steps, holder_line)
 end
 
 -- -- JSON ------------------------------------------------------------------

@@ -44,7 +44,10 @@ local function arguments(opt, rest)
     return nil, nil, ("expected an address such as 0x7f0012345678 as OBJECT, got '%s'"):format(rest[3])
   end
   local ending = opt.output and opt.output:match("%.([^.]*)$")
-  opt.format = opt.format or ending == "json" and "json" or "txt"
+  opt.format = opt.format or (not ending or ending == "txt") and "txt" or ending == "json" and "json" or nil
+  if not opt.format then
+    return nil, nil, ("'%s' has no known ending; expected .txt or .json, or --format"):format(opt.output)
+  end
   opt.limit = opt.limit or LIMIT
   if opt.limit < 1 or opt.limit > limits.HEAP_ROWS then
     return nil, nil, limits.sentence("HEAP_ROWS")
