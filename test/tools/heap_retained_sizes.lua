@@ -13,8 +13,15 @@ jit.off(true, true)
 local strings = {}
 for i = 1, 3000 do strings[i] = "kept string " .. i end
 
+local ffi = require("ffi")
 local held = {}		-- What is planted.
 local shared = { "held by others, too" }
+local cache = setmetatable({}, { __mode = "k" })
+-- The cache, and the VM's table of finalizers, keep their sizes, too.
+local cdata_kept = {}
+for i = 1, 140 do
+  cdata_kept[i], cache[i] = ffi.gc(ffi.new("char[1]"), function() end), true
+end
 
 local plants = {
   function() return { 1, 2, 3 } end,
@@ -46,10 +53,37 @@ local plants = {
     return co
   end,
   function() return setmetatable({ {} }, { __mode = "v", __index = { {} } }) end,
-  function() return setmetatable({ [{}] = { "a value of a weak key" } }, { __mode = "k" }) end,
+  function()
+    local key = {}
+    return { key, setmetatable({ [key] = { "a value of a weak key" }, word = { 1 } }, { __mode = "k" }) }
+  end,
+  function()	-- Another table holds the cache.
+    local key = { "key" }
+    cache[key], cache[cache] = { { "a value" }, function() return {} end }, { "of the cache itself" }
+    cache[cache[key]] = { "a value whose key is a value" }
+    return { key }
+  end,
+  function()	-- Values that refer to their keys stay.
+    local key, list = { "key" }, { { "far" } }
+    list[1].back = key
+    cache[key], cache[list] = list, { "a value of a key that stays" }
+    return { key }
+  end,
+  function()
+    local cdata, name = {}, "finalizer of cdata"
+    for i = 1, 50 do
+      cdata[i] = ffi.gc(ffi.new("char[100]"), function() return name, i end)
+    end
+    return cdata
+  end,
+  function()	-- A finalizer that refers to its cdata keeps it.
+    local cdata = ffi.new("char[100]")
+    ffi.gc(cdata, function() return cdata end)
+    return { cdata }
+  end,
   function() return loadstring("local t = { 'a constant' } return function() return t, 'another constant' end")() end,
   function() return newproxy(true) end,
-  function() return require("ffi").new("char[1000]") end,
+  function() return ffi.new("char[1000]") end,
   function()
     local a, b = {}, {}
     a[1], b[1] = b, a
@@ -72,7 +106,7 @@ for number, plant in ipairs(plants) do
   held[1] = plant()
   local address = naive.address(held[1])
   count()
-  t.ok(misc.memprof.snapshot(FILE, { wait = true }))
+  t.ok(misc.memprof.snapshot(FILE))
   local before = count()
   held[1] = nil
   local freed = before - count()
@@ -97,7 +131,7 @@ local function deep(n)
   return result
 end
 local address = deep(20)
-t.ok(misc.memprof.snapshot(FILE, { wait = true }))
+t.ok(misc.memprof.snapshot(FILE))
 local snap = assert(heapfile.read(FILE))
 local dom = dominators.of(snap.objects + 1, snap.first, snap.to, snap.size)
 local i = snap.find(address / 8)
@@ -106,7 +140,6 @@ collectgarbage("restart")
 
 -- Dominators against their definition: without the dominator, no way leads to the node.
 math.randomseed(1)
-local ffi = require("ffi")
 for _ = 1, 300 do
   local n = math.random(1, 12)
   local first, to, size, edges = ffi.new("uint32_t[?]", n + 1), ffi.new("uint32_t[400]"), ffi.new("double[?]", n), 0
@@ -139,6 +172,6 @@ for _ = 1, 300 do
   end
 end
 
-t.equal(#strings, 3000, "other strings")
+t.equal(#strings + #cdata_kept, 3140, "other objects")
 os.remove(FILE)
 t.finish()

@@ -7,7 +7,8 @@
 -- A snapshot has these fields:
 --   objects       number of objects; object 0 is the root of all roots
 --   tag, size, address   arrays by object; addresses are in eighths
---   first, to     strong edges: those of object i are to[first[i]] to to[first[i + 1] - 1]
+--   first, to     strong edges: those of object i are to[first[i]] to to[first[i + 1] - 1]; for weak keys see
+--                 sysprof.model.ephemerons
 --   edges         number of them
 --   roots         list of { kind=, index=, object= }
 --   parts         bytes by HPP_*
@@ -18,6 +19,7 @@
 
 local array = require("sysprof.base.array")
 local bit = require("bit")
+local ephemerons = require("sysprof.model.ephemerons")
 local ffi = require("ffi")
 local files = require("sysprof.base.files")
 local heapgrammar = require("sysprof.base.heapgrammar")
@@ -45,8 +47,11 @@ heapfile.LABELS = {
   UPVALUE = 11,		-- a: index from 0.
   SLOT = 12,		-- a: index; b: its name, or "".
   FRAME = 13, REFERENCE = 14,
+  OF_KEY = 15,		-- What a table has for the object as its weak key. heapfile.edges() does not tell these.
 }
 local L = heapfile.LABELS
+
+local WITH_KEY = "with key"	-- An edge that is strong while the table keeps the key.
 
 -- -- Reading bytes ---------------------------------------------------------
 
@@ -217,7 +222,9 @@ local function new_cursor(bytes, size)
 	damaged("a table has a key of an unknown kind")
       end
       local target = ref()
-      if target ~= 0 then emit(target, strong_value, L.FIELD, kind, key) end
+      if target ~= 0 then
+	emit(target, flags == G.HPO_WEAKKEY and kind == G.HPK_OBJ and WITH_KEY or strong_value, L.FIELD, kind, key)
+      end
       kind = byte()
     end
     uleb()
@@ -404,10 +411,25 @@ local function read_edges(snap, cursor, find, edges)
   first[0] = 0
   for _, root in ipairs(snap.roots) do to[n], n = root.object, n + 1 end
   each_fixed(snap, cursor, function(i) to[n], n = i, n + 1 end)
-  local function emit(target, is_strong)
+  local weak = { count = 0 }	-- Entries of tables with weak keys.
+  local object, weak_room = 0, 0
+  local function add_entry(key, value)
+    if weak.count == weak_room then
+      weak_room = math.max(FIRST_ROOM, weak_room * 2)
+      for _, name in ipairs { "holder", "key", "value" } do
+	weak[name] = array.resize(NUMBERS, weak[name], weak_room + 1)
+      end
+    end
+    weak.count = weak.count + 1
+    weak.holder[weak.count], weak.key[weak.count], weak.value[weak.count] = object, key, value
+  end
+  local function emit(target, is_strong, _, _, key)
     local i = find(target)
+    local of_key = is_strong == WITH_KEY and find(key) or 0
     if i == 0 then
       snap.unknown = snap.unknown + 1
+    elseif of_key ~= 0 and tag[of_key] ~= G.HPF_STR then
+      add_entry(of_key, i)
     elseif is_strong or tag[i] == G.HPF_STR then	-- The collector never takes strings out of weak tables.
       to[n] = i
       n = n + 1
@@ -416,12 +438,14 @@ local function read_edges(snap, cursor, find, edges)
   for i = 1, snap.objects do
     first[i] = n
     if tag[i] ~= 0 then
+      object = i
       cursor.seek(offset[i], address[i])
       bodies[tag[i]](emit)
     end
   end
   first[snap.objects + 1] = n
-  snap.first, snap.to, snap.edges = first, to, n
+  ephemerons.add(snap.objects + 1, first, to, weak)
+  snap.first, snap.to, snap.edges = first, to, first[snap.objects + 1]
 end
 
 local function read(bytes, size)
@@ -433,7 +457,7 @@ local function read(bytes, size)
   snap.no_strings = cursor.byte() % 2 == 1
   snap.pid, snap.time = cursor.uleb(), cursor.uleb()
   local edges = read_records(snap, cursor)
-  local find = new_index(snap, snap.objects * 2 + edges + 1024)
+  local find = new_index(snap, snap.objects * 2 + edges * 2 + 1024)
   read_edges(snap, cursor, find, edges)
   snap.bytes, snap.cursor, snap.find = bytes, cursor, find
   return snap
@@ -457,12 +481,13 @@ local function at_body(snap, i)
 end
 
 -- Calls emit(object, is_strong, label, a, b) for each edge of an object; is_strong is false where the collector
--- does not follow it.
-function heapfile.edges(snap, i, emit)
+-- does not follow it. wanted: a set of addresses in eighths, to see edges to these only.
+function heapfile.edges(snap, i, emit, wanted)
   local body = at_body(snap, i).bodies[snap.tag[i]]
   if not body then return end
   local tag = snap.tag
   body(function(target, is_strong, label, a, b, n)
+    if wanted and not wanted[target] then return end
     local j = snap.find(target)
     if label == L.SLOT then b = n > 0 and ffi.string(snap.bytes + b, n) or "" end
     if j ~= 0 then emit(j, is_strong or tag[j] == G.HPF_STR, label, a, b) end

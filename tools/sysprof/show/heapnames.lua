@@ -86,16 +86,17 @@ local function key_text(snap, kind, key)
   return TYPES[snap.tag[i]] .. " " .. heapnames.address(snap, i)
 end
 
--- Returns the strong edge from one object to another: { label=, a=, b= }, or nil.
-local function edge_between(snap, from, to)
-  local found
-  heapfile.edges(snap, from, function(target, is_strong, label, a, b)
-    if target ~= to or not is_strong then return end
+-- Returns the strong edges from an object to others, by object: { label=, a=, b= }. targets: list of these.
+local function edges_between(snap, from, targets)
+  local found, wanted = {}, {}
+  for _, to in ipairs(targets) do wanted[snap.address[to]] = true end
+  heapfile.edges(snap, from, function(to, is_strong, label, a, b)
+    local edge = found[to]
     -- A name tells more than a number, and a value more than a key.
-    if not found or found.label == L.KEY or label == L.SLOT and found.b == "" then
-      found = { label = label, a = a, b = b }
+    if is_strong and (not edge or edge.label == L.KEY or label == L.SLOT and edge.b == "") then
+      found[to] = { label = label, a = a, b = b }
     end
-  end)
+  end, wanted)
   return found
 end
 
@@ -133,7 +134,7 @@ end
 local steps = {
   [L.KEY] = around("a key of "), [L.METATABLE] = around("getmetatable(", ")"),
   [L.ENVIRONMENT] = around("getfenv(", ")"), [L.CHUNK] = around("chunk name of "), [L.TRACE] = around("trace of "),
-  [L.VALUE] = function() end,
+  [L.VALUE] = function() end, [L.OF_KEY] = around("value of weak key "),
 }
 
 steps[L.FIELD] = function(snap, path, _, edge)
@@ -187,12 +188,6 @@ function heapnames.new(snap)
     return ROOTS[root.kind] or "root"
   end
 
-  local function edge_to(i)
-    local edge = edge_of[i] or edge_between(snap, before[i], i) or { label = L.REFERENCE, a = 0 }
-    edge_of[i] = edge
-    return edge
-  end
-
   -- Returns the objects on the path to an object, itself the last one: at most so many at each end; and how many are
   -- left out. nil: no root reaches it.
   function self.chain(i, most)
@@ -208,17 +203,38 @@ function heapnames.new(snap)
     return list, left_out, most
   end
 
+  -- Reads the edges on the paths to a list of objects, each holder once.
+  function self.expect(objects)
+    local targets, asked = {}, {}
+    for _, i in ipairs(objects) do
+      local list, left_out, most = self.chain(i, STEPS)
+      for k = 2, list and #list or 0 do
+	local to, from = list[k], list[k - 1]
+	if not edge_of[to] and not asked[to] and not (left_out > 0 and k == most + 1) then
+	  asked[to] = true
+	  targets[from] = targets[from] or {}
+	  table.insert(targets[from], to)
+	end
+      end
+    end
+    for from, list in pairs(targets) do
+      local found = edges_between(snap, from, list)
+      for _, to in ipairs(list) do edge_of[to] = found[to] or { label = L.OF_KEY } end
+    end
+  end
+
   -- Returns the path to an object as a text; nil if no root reaches it. each(object, path) is called for each step.
   function self.path(i, each)
     local list, left_out, most = self.chain(i, STEPS)
     if not list then return nil end
+    self.expect { i }
     local path = { root = root_text(list[1]), tail = "" }
     if each then each(list[1], path_text(path)) end
     for k = 2, #list do
       if left_out > 0 and k == most + 1 then
 	restart(path, ("... %.0f steps on from %s"):format(left_out, path_text(path)))
       else
-	local edge, from = edge_to(list[k]), list[k - 1]
+	local edge, from = edge_of[list[k]], list[k - 1]
 	steps[edge.label](snap, path, from, edge)
       end
       if each then each(list[k], path_text(path)) end

@@ -112,6 +112,7 @@ local HOLDERS = { [G.HPF_TAB] = true, [G.HPF_FUNC] = true, [G.HPF_THREAD] = true
 local function add_objects(view, snap, dom, names, n)
   local function rows(value)
     local list = largest(snap.objects, n, value)
+    names.expect(list)
     for k, i in ipairs(list) do list[k] = row_of(snap, dom, names, i) end
     return list
   end
