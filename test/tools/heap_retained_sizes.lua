@@ -172,6 +172,62 @@ for _ = 1, 300 do
   end
 end
 
+-- Weak keys in random graphs: all that collections keep for ever is reached, and nothing that the next one frees.
+local ephemerons = require("sysprof.model.ephemerons")
+for _ = 1, 500 do
+  local n, count = math.random(2, 12), math.random(0, 8)
+  local list, pairs_of = {}, { count = count }
+  for _, name in ipairs { "holder", "key", "value" } do
+    pairs_of[name] = ffi.new("uint32_t[?]", count + 1)
+    for k = 1, count do pairs_of[name][k] = math.random(0, n - 1) end
+  end
+  local first, to, edges = ffi.new("uint32_t[?]", n + 1), ffi.new("uint32_t[100]"), 0
+  for v = 0, n - 1 do
+    first[v], list[v] = edges, {}
+    for i = 1, math.random(0, 2) do
+      list[v][i] = math.random(0, n - 1)
+      to[edges], edges = list[v][i], edges + 1
+    end
+  end
+  first[n] = edges
+  local function mark(cleared)
+    local seen, stack = { [0] = true }, { 0 }
+    local function visit(v)
+      if not seen[v] then
+	seen[v] = true
+	stack[#stack + 1] = v
+      end
+    end
+    while #stack > 0 do
+      local v = table.remove(stack)
+      for _, w in ipairs(list[v]) do visit(w) end
+      for k = 1, count do
+	if pairs_of.holder[k] == v and not cleared[k] then visit(pairs_of.value[k]) end
+      end
+    end
+    return seen
+  end
+  local cleared, next_one, last, is_same = {}, mark({}), nil, nil
+  repeat
+    last, is_same = mark(cleared), true
+    for k = 1, count do
+      if not last[pairs_of.key[k]] and not cleared[k] then cleared[k], is_same = true, false end
+    end
+  until is_same
+  ephemerons.add(n, first, to, pairs_of)
+  local size = ffi.new("double[?]", n, 1)
+  local number = dominators.of(n, first, to, size).number
+  for v = 0, n - 1 do
+    t.ok(number[v] ~= 0 or not last[v], "what the collector keeps is reached")
+    t.ok(number[v] == 0 or next_one[v], "what the next collection frees is not reached")
+    for _, w in ipairs(list[v]) do
+      local has = false
+      for e = first[v], first[v + 1] - 1 do has = has or to[e] == w end
+      t.ok(has, "a strong edge stays")
+    end
+  end
+end
+
 t.equal(#strings + #cdata_kept, 3140, "other objects")
 os.remove(FILE)
 t.finish()
