@@ -218,7 +218,9 @@ void lj_memprof_close(void)
   lj_process_setthread();
 }
 
-/* Wait for the end of the snapshot. Returns the reason of its failure, or NULL. */
+/* Wait for the end of the snapshot. Returns the reason of its failure, or NULL. No point of
+** cancellation: the thread must fetch the result.
+*/
 static const char *snap_end(char *text)
 {
   static const struct timespec nap = { 0, LOOK_NS };
@@ -228,7 +230,7 @@ static const char *snap_end(char *text)
     state = lj_heapchild_look(text);
     lj_process_unlock();
     if (state != HEAPCHILD_RUNS) return state == HEAPCHILD_FAILED ? text : NULL;
-    nanosleep(&nap, NULL);
+    syscall(SYS_nanosleep, &nap, NULL);
   }
 }
 

@@ -60,7 +60,8 @@ typedef struct HeapJob {
 
 /* Under the lock. */
 static struct {
-  pid_t pid; /* 0: none. */
+  pid_t pid;  /* 0: none. */
+  int waited; /* Another thread waits for it, and needs its result. */
   int64_t began;
   OwnFd dir;
   Told *told;
@@ -235,7 +236,8 @@ const char *lj_heapchild_begin(lua_State *L, const char *path, int no_strings, i
   uint64_t room;
   int err;
   /* Its file may be there before it has ended. */
-  if (child.pid && look(child.told->ended ? 0 : WNOHANG, text) == HEAPCHILD_RUNS)
+  if (child.pid &&
+      (child.waited || look(child.told->ended ? 0 : WNOHANG, text) == HEAPCHILD_RUNS))
     return fail(
       text, path,
       "another snapshot of this process is being written; try again when it has ended",
@@ -271,6 +273,7 @@ const char *lj_heapchild_begin(lua_State *L, const char *path, int no_strings, i
 		  err);
     return fail(text, path, NULL, err);
   }
+  child.waited = waits;
   lj_ownfd_take(&child.dir, child.file.dir);
   return NULL;
 }
