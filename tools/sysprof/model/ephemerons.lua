@@ -3,6 +3,7 @@
 --
 -- The collector keeps a value while it keeps both table and key. A program removes the key, so the value counts for
 -- the key. But a value that refers to its key keeps itself: LuaJIT marks it by the table, which then has the edge.
+-- Not found is a value that keeps its key through an object that others keep, too.
 --
 -- Nodes are those of sysprof.model.dominators. A list of pairs has count, and arrays: holder, key, value.
 ----------------------------------------------------------------------------
@@ -78,7 +79,7 @@ local function new_search(n, first, to, stack, alone, left)
   end
 end
 
--- Calls choose(pair) for each pair; returns an array: the node that gets the edge to the value, or n for none.
+-- Returns by pair the node that gets the edge to the value, or n for none.
 local function sources(n, first, to, pairs)
   local count, holder, key, value = pairs.count, pairs.holder, pairs.key, pairs.value
   local by_holder, next_of_holder = lists_by(n, count, function(k) return holder[k] end)
