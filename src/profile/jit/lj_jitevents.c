@@ -26,7 +26,7 @@
 #if LJ_HASJIT
 
 #define SECOND_NS 1000000000
-#define PROBES    8 /* Rows of the table of sums that are tried. */
+#define PROBES    32 /* Rows of the table of sums that are tried. */
 
 /* Events without a stack of their own: their line and reason. */
 typedef struct JitSum {
