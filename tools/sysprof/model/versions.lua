@@ -198,9 +198,9 @@ local function join_file(list, by_body)
 end
 
 -- Finds the functions in a list that are versions of others there, in f.now and f.now_shift: by how many lines that one
--- stands lower; of main chunks, f.now_line(line) tells the line. Functions have firstline, lastline, chunk, name, body,
--- and at: a number, larger of those that became known later. Returns a list of the files of older ones, { chunk=,
--- count= }.
+-- stands lower. Of main chunks, f.now_line(line) tells the line. Functions have firstline, lastline, chunk, name, body,
+-- and at: a number, larger of those that became known later. Returns a list of the files { chunk=, count= } of older
+-- ones; main chunks do not count.
 function versions.find(functions)
   local files, changed = {}, {}
   for _, f in ipairs(functions) do

@@ -32,8 +32,7 @@ function linecosts.count(view, charged, key_of)
     local key = all.kind[frame] == LFUNC and keys[all.payload[frame]]
     if not key then return nil end
     local file, line, f = files[key], all.extra[frame], p.lfuncs[all.payload[frame]]
-    -- Of an old version.
-    if line > 0 then line = math.max(f.line_of and f.line_of(line) or line + (f.shift or 0), 1) end
+    if line > 0 then line = math.max(f.line_of and f.line_of(line) or line + (f.shift or 0), 1) end	-- Of old ones.
     if not file then
       file = { chunk = key, self = 0, total = 0, rows = {}, stamp = 0 }
       files[key] = file
