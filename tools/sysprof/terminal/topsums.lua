@@ -49,6 +49,8 @@ end
 -- Forgets all rounds.
 function methods:reset()
   for _, its in ipairs(topsums.TABLES) do self.tables[its.by] = { list = {}, by_text = {}, by_place = {} } end
+  -- A row only beside those of labels.
+  self.no_label = { text = rows.NO_LABEL, own = 0, total = 0, all_own = 0, all_total = 0 }
   self.functions, self.function_count = {}, 0	-- Of all windows, by file: for sysprof.model.versions.
   self.all_samples, self.all_sum, self.all_measured = 0, 0, 0
   self:begin_round()
@@ -59,6 +61,7 @@ function methods:begin_round()
   for _, its in pairs(self.tables) do
     for _, row in ipairs(its.list) do row.own, row.total = 0, 0 end
   end
+  self.no_label.own, self.no_label.total = 0, 0
   self.samples, self.sum = 0, 0
   self.classes = {}		-- Sums by number of CLASSES, or OFF.
   self.programs = {}		-- By program: { cpu =, real =, threads = }, seconds.
@@ -189,8 +192,10 @@ local function add_samples(self, shown)
 	add_to(row_of(self.tables.label, text.short(label[1], 60) .. "=" .. text.short(label[2], 200)), value, value)
       end
     end
-    if not has_label then add_to(row_of(self.tables.label, rows.NO_LABEL), value, value) end
+    if not has_label then add_to(self.no_label, value, value) end
   end)
+  local none, list = self.no_label, self.tables.label.list
+  if #list > 0 and none.all_total > 0 and not none.is_listed then none.is_listed, list[#list + 1] = true, none end
 end
 
 -- Adds a profile that a program has recorded. key: of the program. Returns what a table lacks, or nil.
