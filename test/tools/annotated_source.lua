@@ -207,6 +207,15 @@ lines = {}
 assert(hotlines.new(assert(view.new(reader.parse_string(bytes), { title = "x.bin" })))):render(function(s) lines[#lines + 1] = s end)
 t.ok(table.concat(lines):find("^profile          x%.bin[^\n]*\ncontext%-switches 5 samples"), "labels: " .. table.concat(lines))
 
+-- Broken stacks are counted for all of the time.
+for to, told in pairs { [false] = "2 with a broken C stack\n", [1e6] = "2 with a broken C stack, in all of the time\n" } do
+  local b = B.new():context():lfunc(1, 1, "@app.lua", "f"):stack(1, { F.lfunc(1, 2) }):sample(1, 0, 5)
+  lines, bytes = {}, b:counters({ { G.SPF_COUNTER_HOST_BROKEN, 2 } }):finish()
+  local p = assert(reader.parse_string(bytes, { to = to or nil }))
+  assert(hotlines.new(assert(view.new(p, { title = "x.bin" })))):render(function(s) lines[#lines + 1] = s end)
+  t.contains(table.concat(lines), "\nsamples   " .. told, "broken stacks")
+end
+
 -- Incomplete: the listing and the message.
 local cut = stream("@app.lua", function(b) b:flush() end):sub(1, -3)
 out, status, err = run(cut, "--annotate app.lua")
