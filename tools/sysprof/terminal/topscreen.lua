@@ -85,17 +85,13 @@ local function head_of(sums, column)
   return column.other and not is_time(sums) and column.other or column.head
 end
 
-local function has_labels(sums)
-  local list = sums.tables.label.list
-  return #list > 1 or #list == 1 and list[1].text ~= topsums.NO_LABEL
-end
+local function has_labels(sums) return #sums.tables.label.list > 0 end
 
 function methods:shown_sums() return self.frozen or self.sums end
 
 -- Returns the rows of the table that pass the filter, in order.
 function methods:rows()
   local list, by = {}, COLUMNS[self.sort].key
-  if self.by == "label" and not has_labels(self:shown_sums()) then return list end
   local matches = self.filter ~= "" and filters.matcher(self.filter)
   for _, row in ipairs(self:shown_sums().tables[self.by].list) do
     if not matches or matches(row.text) then list[#list + 1] = row end

@@ -17,7 +17,7 @@ local view = require("sysprof.show.view")
 
 local OTHERS = "[others]"
 
-local topsums = { NO_LABEL = rows.NO_LABEL }
+local topsums = {}
 local methods = {}
 local mt = { __index = methods }
 
