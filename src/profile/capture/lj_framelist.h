@@ -138,17 +138,18 @@ static LJ_AINLINE void lj_framelist_dropleaf(FrameList *fr, uint32_t n)
   memmove(fr->list, fr->list + i, fr->len * sizeof(fr->list[0]));
 }
 
-/* Leave out what the VM does for the innermost function of completed lists: all frames leafward of it, or of
-** the trace that runs it, with as many boundaries on both sides. It keeps lists that do not fit together.
+/* Leave out what the VM does for the innermost Lua function of completed lists: all frames leafward of it, or of
+** the trace that runs it, with as many boundaries on both sides. The compiler may record a builtin function that
+** the Lua function calls. It keeps lists that do not fit together.
 */
 static inline void lj_framelist_dropwork(FrameList *lua, FrameList *host)
 {
   uint32_t i = 0, k = 0, bounds = 0;
-  for (; i < lua->len && !frame_isfunc(lua->list[i]); i++) {
+  for (; i < lua->len; i++) {
     int kind = frame_kind(lua->list[i]);
-    if (kind == SPF_FRAME_TRACE) break;
+    if (kind == SPF_FRAME_LFUNC || kind == SPF_FRAME_TRACE) break;
     if (kind == SPF_FRAME_CBOUND) bounds++;
-    else if (kind != SPF_FRAME_WORK) return;
+    else if (kind != SPF_FRAME_WORK && !frame_isfunc(lua->list[i])) return;
   }
   for (; k < host->len; k++) {
     int kind = frame_kind(host->list[k]);

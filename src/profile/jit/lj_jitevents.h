@@ -131,7 +131,8 @@ LJ_FUNC void lj_jitevents_exits(jit_State *J, const BCIns *pc);
 
 #else
 
-#define lj_jitevents_close(g) UNUSED(g)
+#define lj_jitevents_close(g)   UNUSED(g)
+#define lj_jitevents_marked(je) UNUSED(je)
 
 #endif
 
