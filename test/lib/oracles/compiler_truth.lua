@@ -26,12 +26,23 @@ end
 
 local log
 
+-- Returns the line of an abort. Newer LuaJITs name the builtin function that was recorded: then its caller has the line.
+local function line_of(func, pc)
+  local line, level = jutil.funcinfo(func, pc).currentline, 3
+  while not line do
+    local info = debug.getinfo(level, "Sl")
+    if not info then return 0 end
+    if info.what ~= "C" then line = info.currentline end
+    level = level + 1
+  end
+  return line
+end
+
 local function on_trace(what, tr, func, pc, err, info)
   if not log then return end
   log[what] = (log[what] or 0) + 1
   if what == "abort" then
-    local line = jutil.funcinfo(func, pc).currentline or 0
-    local key = line .. " " .. truth.words(err, info)
+    local key = line_of(func, pc) .. " " .. truth.words(err, info)
     log.aborts[key] = (log.aborts[key] or 0) + 1
   end
 end
@@ -42,6 +53,7 @@ end
 
 -- Compiled, they would have exits that nobody logs.
 jit.off(on_trace)
+jit.off(line_of)
 jit.off(on_exit)
 
 -- Begins to log.
