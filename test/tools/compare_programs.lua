@@ -69,17 +69,19 @@ end
 
 -- -- Incomparable runs ---------------------------------------------------------
 
--- A profile of samples in one function, with a period in milliseconds.
-local function profile(samples, period, host, lost)
+-- A profile of samples in one function, with a period in milliseconds. compiled: these, of compiled code, are more.
+local function profile(samples, period, host, lost, compiled)
   local b = B.new():meta("host", host):meta("base", "LuaJIT"):context(1, 0)
   b:event(0, "cpu-clock", G.SPF_UNIT_US, period * 1000000):lfunc(1, 1, "@x.lua", "f", 9)
   b:stack(1, { F.lfunc(1, 2) })
   for _ = 1, samples do b:sample(1, 0, 1, G.SPF_VMST_LFUNC, period * 1000) end
+  for _ = 1, compiled or 0 do b:sample(1, 0, 1, G.SPF_VMST_TRACE, period * 1000) end
   if lost then b:counters { { G.SPF_COUNTER_LOST_WRITER, lost } } end
   return b:finish()
 end
 for name, stream in pairs { a1 = profile(40, 10, "box"), a2 = profile(42, 10, "box"), b1 = profile(80, 5, "box"),
-			    b2 = profile(50, 10, "other", 3), none = B.new():context(1, 0):finish() } do
+			    b2 = profile(50, 10, "other", 3), few = profile(40, 10, "box"),
+			    many = profile(80, 10, "box"), compiled = profile(0, 10, "box", nil, 80), none = B.new():context(1, 0):finish() } do
   t.write_file("compared/" .. name .. ".bin", stream)
 end
 status, out, err = try("a1.bin a2.bin -- b1.bin b2.bin")
@@ -92,6 +94,10 @@ t.ok(not out:find("LuaJITs", 1, true), "the same LuaJIT")
 t.contains(out, "(CPU time 0.410 s -> 0.450 s a run, ", "times of the profiles")
 out = select(2, try("a1.bin a2.bin -- a2.bin a1.bin"))
 t.ok(not out:find("warning", 1, true), "no warning: " .. out)
+for name, is_told in pairs { many = true, few = false } do	-- Few samples without compiled code are chance.
+  out = select(2, try(("compiled.bin compiled.bin -- %s.bin %s.bin"):format(name, name)))
+  t.equal(out:find("different JITs: with compiled code, without compiled code", 1, true) ~= nil, is_told, "JITs: " .. name)
+end
 
 -- -- Failures ------------------------------------------------------------------
 

@@ -40,6 +40,7 @@ for _, case in ipairs {
   { "(\181/\253\0", "compressed by zstd; decompress it" },
   { "\127ELF\2\1\1\0", "a program or a library" .. RECORD }, { "\27LJ\2\8", "compiled Lua code" .. RECORD },
   { string.dump(function() return 1 end), "compiled Lua code" .. RECORD },
+  { "ljh\1\0", "a heap snapshot; luajit-sysprof heap reads it" },
   { "PERFILE2h\0\0\0", "a file of perf" .. BIN }, { "\n <!DOCTYPE HTML PUBLIC", "an HTML page" .. BIN },
   { "<html>\n", "an HTML page" .. BIN }, { "<svg width='5'>", "an SVG picture" .. BIN },
   { "<?xml version='1.0'?>\n", "an XML file" .. BIN }, { '{\n  "a": 1 }', "a JSON file" .. BIN },

@@ -24,7 +24,7 @@ local SHORT_HINT = "\n%s are below the threshold, so they have no stack; a lower
 local ERROR, SAME, ERROR_WIDTH = "+-", "~", 8
 local ABOUT_LUA = "\nSelf has C code and VM work that the function called; --by=function shows them.\n"
 
-local ABOUT_NO_LUA = "[no Lua function] is C code outside of Lua: threads, reading a script, the table of strings.\n"
+local ABOUT_NO_LUA = "[no Lua function] is C code outside of Lua: the program's own, reading a script.\n"
 
 local top = { needs_spread = true }
 

@@ -23,6 +23,7 @@ local KINDS = {
   { "^\127elf", "a program or a library", RECORD },
   { "^\27lj", "compiled Lua code", RECORD },
   { "^perfile2", "a file of perf", "give the .bin file" },
+  { "^ljh%c", "a heap snapshot", "luajit-sysprof heap reads it" },
   { "^%s*[%[{]%s*\"", "a JSON file", "give the .bin file" },
 }
 

@@ -20,6 +20,7 @@ local PROFILER = work.name(G.SPF_WORK_PROFILER)
 local NO_LUA = "[no Lua function]"
 local LEAST_SAMPLES = 1		-- Of a function in a run, on average; fewer tell nothing.
 local COMPILED_SHARE = 0.05	-- Of the samples: with more, the JIT is on.
+local COMPILED_SAMPLES = 60	-- With so many and none compiled, the JIT is off: by chance, one in 20 has none.
 local NAMED = 3			-- Runs that a warning names.
 
 local comparedruns = {}
@@ -141,7 +142,8 @@ local function ways(profile, e)
     { "rates", period > 0 and ("%.6g samples a second"):format(1e9 / period) or "" },
     { "clocks", table.concat(e.used, ",") }, { "machines", meta.host or "" }, { "LuaJITs", meta.base or "" },
     { "modes", meta.mode or "" },
-    { "JITs", share == 0 and "without compiled code" or share > COMPILED_SHARE and "with compiled code" or "" },
+    { "JITs", share > COMPILED_SHARE and "with compiled code" or
+      share == 0 and samples >= COMPILED_SAMPLES and "without compiled code" or "" },
   }
 end
 
