@@ -80,6 +80,19 @@ check("main chunk between functions, by line",
       { { APP, 0, 34, "", "m", line = 17 }, { APP, 3, 11, "f", "a" }, { APP, 25, 33, "g", "b" } },
       { "f (app.lua:4) 2 2", "g (app.lua:26) 3 3", "main chunk (app.lua:17) 1 1" },
       "3 functions: 2 at other lines, lines by their distance from functions", { lines = true })
+-- The compiler may have chosen otherwise.
+do
+  local function compiled(n, all)
+    local b = B.new():context(1, 0):event(0, "cpu-clock", G.SPF_UNIT_US, 10000000):lfunc(1, 1, "@x.lua", "f", 9)
+    b:stack(1, { F.lfunc(1, 2) })
+    for i = 1, all do b:sample(1, 0, 1, i <= n and G.SPF_VMST_TRACE or G.SPF_VMST_LFUNC, 10000) end
+    return b:finish()
+  end
+  for _, case in ipairs { { 60, 100, 100, 100, "60% of the samples before, 100% after" }, { 60, 100, 66, 100 }, { 1, 2, 2, 2 } } do
+    local out = t.render(compiled(case[3], case[4]), "top", { brief = true, weight = "event", by = "lua" }, compiled(case[1], case[2]))
+    t.equal(out:match("\ncompiled +([^:\n]*)"), case[5], "compiled: " .. case[1] .. " to " .. case[3])
+  end
+end
 check("renamed", { { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "g", "a" } }, { "g (app.lua:1), was f 1 1" },
       "1 functions: 1 under other names")
 check("another function", { { APP, 1, 9, "f", "a" } }, { { APP, 1, 9, "g", "b" } },

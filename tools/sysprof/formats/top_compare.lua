@@ -5,6 +5,7 @@
 -- write_shares() shows shares and their changes in points; or amounts, of what is left of things.
 ----------------------------------------------------------------------------
 
+local G = require("sysprof.base.grammar")
 local errors = require("sysprof.show.errors")
 local events = require("sysprof.model.events")
 local headline = require("sysprof.show.headline")
@@ -19,6 +20,7 @@ local units = require("sysprof.model.units")
 local NAMED = 5		-- Functions that are named as gone, and as new.
 local SMALL = 0.005	-- Part of the larger profile that a gone or new function has at least.
 
+local COMPILED_ERRORS, COMPILED_LEAST = 3, 0.05	-- Standard errors, and points, by which shares of compiled code differ.
 local SAME, ERROR_WIDTH = "~", 8
 local ABOUT_SAME = "~: the samples do not tell it from no change.\n"
 local ABOUT_RUNS = "+-: of the samples; runs differ by themselves, too: 'luajit-sysprof compare' measures that.\n"
@@ -201,6 +203,24 @@ local function matched_text(view)
     same.hashless > 0 and ("; %d by name and order only"):format(same.hashless) or "")
 end
 
+-- Returns the share of samples in compiled code, and their number.
+local function compiled_share(profile)
+  local samples, states = profile:totals(), profile:states()
+  return samples > 0 and (states[G.SPF_VMST_TRACE] or 0) / samples or 0, samples
+end
+
+-- Says that the compiler did more or less: other than by chance, by the difference of two proportions. Or nil.
+local function compiled_text(view)
+  local before, n = compiled_share(view.base.profile)
+  local after, m = compiled_share(view.profile)
+  if not units.of(view.event.unit).is_cpu or n == 0 or m == 0 then return nil end
+  local both = (before * n + after * m) / (n + m)
+  local deviation = math.sqrt(both * (1 - both) * (1 / n + 1 / m))
+  if math.abs(after - before) <= math.max(COMPILED_ERRORS * deviation, COMPILED_LEAST) then return nil end
+  return ("%.0f%% of the samples before, %.0f%% after: the compiler may choose so by chance")
+	 :format(100 * before, 100 * after)
+end
+
 local function write_head(view, list, write)
   local profile, base = view.profile, view.base.profile
   local function put(label, value)
@@ -217,6 +237,7 @@ local function write_head(view, list, write)
   put_all(headline.short(profile, view.options.title or "", "profile"))
   if profile.whole then both("real time", headline.real_time(base), headline.real_time(profile)) end
   both("CPU time", selfreport.cpu_time(base), selfreport.cpu_time(profile))
+  put("compiled", compiled_text(view))
   local name, base_name = text.clean(view.event.name), text.clean(view.base.event.name)
   put("event", name == base_name and name or ("%s before, %s after"):format(base_name, name))
   local held, rest = held_texts(view)
