@@ -68,7 +68,7 @@ do
   t.contains(out, ("process %d: luajit loop.lua\n"):format(loop), "a loop: head")
   t.ok(out:find(("\nthread %d %%([^\n]*%%): running"):format(loop)), "a loop: state: " .. out)
   t.ok(out:find("never_left.*main chunk %(loop%.lua:4%).*_start"), "a loop: innermost first: " .. out)
-  t.contains(out, ("coroutines unknown: the VM came to no Lua code outside of compiled code: thread %d stays in " ..
+  t.contains(out, ("coroutines unknown: the VM was met in no Lua code outside of compiled code: thread %d stays in " ..
 		   "compiled code\n"):format(loop), "a loop: why there are no coroutines")
 end
 programs.halt(loop)	-- What spins takes the machine's time.

@@ -72,7 +72,7 @@ t.ok(n > 0 and n == sum, ("cpu beside alloc in compiled code: %d of %d samples")
 for _, sentence in ipairs {
   ("process %d (loop.lua): alloc: recording begins when the program runs interpreted Lua code"):format(loop),
   ("process %d (loop.lua): alloc: nothing was recorded: the program waited, stayed in compiled code, or blocks or handles our signal"):format(loop),
-  "sysprof: alloc: not recorded: the VM ran no Lua code outside of compiled code\n", "sysprof: live: not recorded: " } do
+  "sysprof: alloc: not recorded: the profiler met no Lua code outside of compiled code\n", "sysprof: live: not recorded: " } do
   t.contains(err, sentence, "cpu beside alloc in compiled code")
 end
 err = record("-d 300ms -e alloc " .. loop)

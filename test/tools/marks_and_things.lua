@@ -268,7 +268,7 @@ local function lines_of(name, profile)
 end
 
 p = read(late(2000000, 0))
-local NEVER = "not recorded: the VM ran no Lua code outside of compiled code"
+local NEVER = "not recorded: the profiler met no Lua code outside of compiled code"
 t.equal(lines_of("alloc", p), NEVER, "never")
 t.equal(lines_of("live", p), NEVER, "never: what is left")
 t.ok(not lines_of("cpu", p):find("not recorded"), "never: another event")

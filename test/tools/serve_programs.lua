@@ -153,7 +153,7 @@ end
 refused("/debug/pprof/mutex", 404, "there is no /debug/pprof/mutex here; /debug/pprof/ lists what there is")
 
 -- A VM that sleeps, or stays in compiled code, begins no recording of allocations: an empty profile tells why.
-local NEVER = "not recorded: the VM ran no Lua code outside of compiled code"
+local NEVER = "not recorded: the profiler met no Lua code outside of compiled code"
 for name, code in pairs { loop = programs.LOOP, sleep = "require('ffi').cdef 'int sleep(unsigned);' require('ffi').C.sleep(600)" } do
   local idle = programs.start(name .. ".lua", code)
   local other = client.serve(idle)

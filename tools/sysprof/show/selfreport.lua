@@ -224,7 +224,7 @@ local function broken_text(e)
   return #parts > 0 and table.concat(parts, ", ") or nil
 end
 
-local NEVER_BEGAN = "not recorded: the VM ran no Lua code outside of compiled code"
+local NEVER_BEGAN = "not recorded: the profiler met no Lua code outside of compiled code"
 
 -- Returns the sums of an event, and its states if it is a sum.
 function selfreport.sums_text(profile, e)

@@ -167,7 +167,7 @@ local function silence_of(its, threads)
   local silent = (its.vms or 0) - (its.answered or 0)
   if silent <= 0 then return nil end
   local who = its.vms == 1 and "the VM" or ("%d of %d VMs"):format(silent, its.vms)
-  return ("%s came to no Lua code outside of compiled code: %s"):format(who,
+  return ("%s was met in no Lua code outside of compiled code: %s"):format(who,
     its.vms == 1 and busy_with(threads) or "they sleep in C, or stay in compiled code")
 end
 
