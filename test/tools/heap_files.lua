@@ -66,6 +66,22 @@ for _, options in ipairs { { wait = 1 }, { what = true }, { "wait" } } do
 end
 os.execute("rm other link")
 
+if tonumber(output("id -u")) == 0 then
+  os.execute("mkdir public; chmod 1777 public; touch public/a.heap; chown 1234 public/a.heap; chmod 755 .")
+  t.contains(select(2, snapshot("public/a.heap")), "another user owns the file, in a folder that other users may write to; " ..
+    "choose another path", "a file of another user")
+  os.execute("rm -r public")
+else
+  print("not root: no file of another user was tried")
+end
+os.execute("mkfifo pipe; mkdir folder")
+for _, path in ipairs { "pipe", "folder", "/dev/zero" } do
+  t.equal(heapfile.read(path), nil, "no regular file: " .. path)
+  t.contains(select(2, heapfile.read(path)), "regular file", "no regular file: " .. path)
+end
+t.equal(select(2, heapfile.read("none.heap")), "No such file or directory", "no file")
+os.execute("rm -r pipe folder")
+
 -- -- Texts -----------------------------------------------------------------
 
 local secret = "secret " .. 12345	-- luacheck: ignore
@@ -187,6 +203,6 @@ t.contains(output(heap .. "path g.heap " .. address), address, "a path")
 t.contains(output(heap .. "--format=json g.heap"), '"format":"sysprof heap"', "JSON")
 t.contains(output(heap .. "path g.heap 0x10 2>&1"), "no object at 0x10", "no such object")
 t.contains(output(heap .. "g.heap g.heap 2>&1"), "expected a FILE", "two files")
-t.contains(output(heap .. "/dev/null 2>&1"), "no heap snapshot", "no snapshot")
+t.contains(output(heap .. "/dev/null 2>&1"), "a snapshot is a regular file", "no snapshot")
 
 t.finish()

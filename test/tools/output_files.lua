@@ -151,7 +151,7 @@ if t.shell("setpriv --reuid=65534 --clear-groups true") == 0 then
   t.equal(t.read_file("victim"), "", "a link: where it leads")
   t.equal(t.content("none"), "", "a dangling link: where it leads")
   -- A folder on the path, too, at each step.
-  t.shell("rm -rf led; mkdir -p led/in; printf 'ljs\\3 profile' >led/in/p.bin; ln -s ../led out/led; chown -h 65534 out/led; " ..
+  t.shell("rm -rf led out/led own plain; mkdir -p led/in; printf 'ljs\\3 profile' >led/in/p.bin; ln -s ../led out/led; chown -h 65534 out/led; " ..
 	  "ln -s out/led own; ln -s out plain")
   for path, folder in pairs { ["out/led/in/x.txt"] = "out/led", ["own/in/x.txt"] = "out/led",
 			      ["out/./led/x.txt"] = "out/./led" } do

@@ -5,15 +5,10 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local json = require("json_decode")
 local made = require("made_profile")
+local page_driver = require("page_driver")
 local text = require("sysprof.base.text")
 local F = B.F
-
-local function skip(why)
-  print(why .. ": the page was not shown")
-  os.exit(77)
-end
 
 -- Added to the page: does what a user does and leaves what the page says in an
 -- element of its own.
@@ -207,24 +202,13 @@ local RANGE_DRIVER = [=[
 </script>
 </body>]=]
 
-local function unescape(s)
-  return (s:gsub("&lt;", "<"):gsub("&gt;", ">"):gsub("&nbsp;", "\194\160"):gsub("&amp;", "&"))
-end
-
 -- Shows the page and returns what the driver found, DRIVER if there is none.
 local function show(page, queries, with)
   for i, query in ipairs(queries) do queries[i] = text.json(query) end
   local driver = (with or DRIVER):gsub("QUERIES", function()
     return "[" .. table.concat(queries, ",") .. "]"
   end)
-  page = page:gsub("</body>", function() return driver end)
-  t.write_file("page.html", page)
-  local status, out = t.shell("timeout 60 chromium --headless --no-sandbox --disable-gpu " ..
-    "--virtual-time-budget=30000 --user-data-dir=\"$PWD/user\" --window-size=1300,900 --dump-dom \"file://$PWD/page.html\"")
-  if status ~= 0 then skip("Chromium does not run here") end
-  local result = out:match('<pre id="result">(.-)</pre>')
-  t.ok(result, "the scripts of the page have run")
-  return result and json.decode(unescape(result))
+  return page_driver.show(page, driver, 1300)
 end
 
 -- Sums of folded lines that begin with a stack, and all.
@@ -243,7 +227,7 @@ end
 
 local function number(s) return tonumber((s:match("^[%d,]+"):gsub(",", ""))) end
 
-if t.shell("timeout 60 chromium --version") ~= 0 then skip("Chromium is not installed") end
+page_driver.need()
 
 -- -- Names that could do harm ----------------------------------------------
 

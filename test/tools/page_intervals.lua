@@ -3,16 +3,13 @@
 -- TIMEOUT: 600
 
 local t = require("tools_test")
-local json = require("json_decode")
+local page_driver = require("page_driver")
 
 local TOOL = ("'%s' '%s/tools/luajit-sysprof.lua' "):format(t.luajit, t.source)
 -- A figure is rounded in both, so their ends differ by so much, and strata of the page may be longer.
 local ROUNDED, PART = 0.0021, 0.03
 
-if t.shell("timeout 60 chromium --version") ~= 0 then
-  print("Chromium is not installed: the page was not shown")
-  os.exit(77)
-end
+page_driver.need()
 
 -- -- Programs ------------------------------------------------------------------
 
@@ -70,19 +67,8 @@ local DRIVER = [=[
 </script>
 </body>]=]
 
-local function unescape(s)
-  return (s:gsub("&lt;", "<"):gsub("&gt;", ">"):gsub("&nbsp;", "\194\160"):gsub("&amp;", "&"))
-end
-
 local function show(path)
-  t.write_file("page.html", (t.read_file(path):gsub("</body>", function() return DRIVER end)))
-  local status, out = t.shell("timeout 60 chromium --headless --no-sandbox --disable-gpu --virtual-time-budget=30000 " ..
-    "--user-data-dir=\"$PWD/user\" --window-size=1900,900 --dump-dom \"file://$PWD/page.html\"")
-  if status ~= 0 then
-    print("Chromium does not run here: the page was not shown")
-    os.exit(77)
-  end
-  return json.decode(unescape(assert(out:match('<pre id="result">(.-)</pre>'), "the scripts of the page have run")))
+  return assert(page_driver.show(t.read_file(path), DRIVER, 1900))
 end
 
 -- -- Figures ---------------------------------------------------------------------

@@ -347,7 +347,7 @@ local got
 got, _, err = t.shell(RUN .. "run -o out.folded no_such_script.lua")
 t.equal(got, 1, "no such script")
 t.contains(err, "no_such_script.lua", "no such script: message")
--- The states of real time are said once.
+-- The summary tells the states of real time once.
 _, _, err = t.shell(RUN .. "run -e wall -o out.bin spin.lua")
 t.ok(err:find("^luajit%-sysprof: %d+ samples?, [%d.]+ s of real time in [%d.]+ s, written to out.bin\n"), "wall: " .. err)
 t.ok(err:find("wall: [^\n]+ s on CPU, [^\n]+ runnable %(shown%)\n"), "wall: its states: " .. err)

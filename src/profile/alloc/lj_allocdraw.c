@@ -9,20 +9,14 @@
 #include <math.h>
 
 #include "profile/alloc/lj_allocdraw.h"
+#include "profile/base/lj_random.h"
 
 #define DISTANCE_MAX 1e18
 
-/* The generator xorshift64* of Vigna, "An experimental exploration of Marsaglia's xorshift
-** generators, scrambled" (2016). Returns a number above 0 and at most 1.
-*/
+/* Return a number above 0 and at most 1. */
 static double draw(AllocDraw *d)
 {
-  uint64_t x = d->state;
-  x ^= x >> 12;
-  x ^= x << 25;
-  x ^= x >> 27;
-  d->state = x;
-  return (double)(((x * U64x(2545f491, 4f6cdd1d)) >> 11) + 1) * 0x1p-53;
+  return (double)(random_next(&d->state) + 1) * 0x1p-53;
 }
 
 void lj_allocdraw_seed(AllocDraw *d, uint64_t seed)

@@ -19,6 +19,7 @@
 #include "lj_trace.h"
 #include "profile/base/lj_hash.h"
 #include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_random.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/jit/lj_jitevents.h"
 #include "profile/jit/lj_jitreason.h"
@@ -435,17 +436,11 @@ LJ_NOINLINE void lj_jitevents_flushes(jit_State *J)
 }
 
 /* Draw the distance to the next sample: 1 to twice the period, so that a program whose exits take
-** turns has no rhythm with it. The generator is xorshift64* of Vigna, as in lj_allocdraw.c.
+** turns has no rhythm with it.
 */
 static void draw(JitEvents *je)
 {
-  uint64_t x = je->random;
-  x ^= x >> 12;
-  x ^= x << 25;
-  x ^= x >> 27;
-  je->random = x;
-  relaxed_set(&je->drawn,
-	      1 + ((x * U64x(2545f491, 4f6cdd1d)) >> 11) % (2 * je->period - 1));
+  relaxed_set(&je->drawn, 1 + random_next(&je->random) % (2 * je->period - 1));
   relaxed_set(&je->left, je->drawn);
   relaxed_set(&je->told, 0);
 }

@@ -36,14 +36,16 @@
 /* Limit of tries to open a file that changes: (refused) */
 #define TRIES_MAX 100
 
-#define OTHERS "in a folder that other users may write to; "
-#define PROBLEM_LINK \
-  "another user owns a symbolic link of the path, " OTHERS \
-  "set the option follow to follow it"
-#define PROBLEM_OWNER \
-  "another user owns the file, " OTHERS "set the option force to write it"
-#define PROBLEM_NAMES \
-  "the file has a second name (hard link), " OTHERS "set the option force to write it"
+#define OTHERS        "in a folder that other users may write to; "
+#define PROBLEM_LINK  "another user owns a symbolic link of the path, " OTHERS
+#define PROBLEM_OWNER "another user owns the file, " OTHERS
+#define PROBLEM_NAMES "the file has a second name (hard link), " OTHERS
+#define BY_FOLLOW     "set the option follow to follow it"
+#define BY_FORCE      "set the option force to write it"
+#define BY_PATH       "choose another path"
+/* Refuse with a sentence, and the remedy that the caller has. */
+#define walk_advise(w, problem, remedy) \
+  walk_refuse((w), EACCES, ((w)->how & OUTFILE_PLAIN) ? problem BY_PATH : problem remedy)
 #define PROBLEM_CONTENT "not a profile; set the option force to overwrite the file"
 #define PROBLEM_OTHER   "there is another file; choose a new path, or that of a heap snapshot"
 #define PROBLEM_KIND    "not a regular file"
@@ -143,7 +145,7 @@ static int walk_link(Walk *w, int fd, const struct stat *st, const char *tail)
   }
   if (!(w->how & OUTFILE_FOLLOW) && !is_trusted(st->st_uid) &&
       walk_ispublic(w, S_IWGRP | S_IWOTH))
-    return walk_refuse(w, EACCES, PROBLEM_LINK);
+    return walk_advise(w, PROBLEM_LINK, BY_FOLLOW);
   if (fstatfs(fd, &fs) != 0) return 0;
   if (fs.f_type == PROC_SUPER_MAGIC) return -1;
   n = readlinkat(fd, "", w->target, sizeof(w->target));
@@ -240,9 +242,9 @@ static int file_isallowed(Walk *w, const struct stat *st)
   if (!S_ISREG(st->st_mode) && (w->how & OUTFILE_REGULAR))
     return walk_refuse(w, EINVAL, PROBLEM_KIND);
   if ((w->how & OUTFILE_FORCE) || !walk_ispublic(w, S_IWOTH)) return 1;
-  if (!is_trusted(st->st_uid)) return walk_refuse(w, EACCES, PROBLEM_OWNER);
+  if (!is_trusted(st->st_uid)) return walk_advise(w, PROBLEM_OWNER, BY_FORCE);
   if (S_ISREG(st->st_mode) && st->st_nlink > 1)
-    return walk_refuse(w, EACCES, PROBLEM_NAMES);
+    return walk_advise(w, PROBLEM_NAMES, BY_FORCE);
   return 1;
 }
 
@@ -393,7 +395,7 @@ static int walk_temp(Walk *w, const char *begins, OutTemp *t)
 
 int lj_outfile_temp(const char *path, const char *begins, OutTemp *t, const char **problem)
 {
-  Walk *w = walk_begin(path, 0, problem);
+  Walk *w = walk_begin(path, OUTFILE_PLAIN, problem);
   int ok;
   if (!w) return 0;
   ok = walk_folders(w) && walk_temp(w, begins, t);

@@ -22,6 +22,7 @@
 #define OUTFILE_REGULAR 4  /* Refuse FIFOs and devices. */
 #define OUTFILE_NEW     8  /* Create a file. Fail with EEXIST if the name is taken. */
 #define OUTFILE_KEEP    16 /* See lj_streamfile_open. */
+#define OUTFILE_PLAIN   32 /* The caller has no options force and follow. */
 
 /* Open or create a file to append to. Keeps its content; a new file has mode 0600. Returns
 ** the descriptor, or -1 and errno. Sets problem to the reason for a refusal, else to NULL.

@@ -22,7 +22,7 @@ local sums = array.kind("struct { double weight, squares, rest, variance, alone;
 
 local spreads = {}
 
--- Returns what the nodes have in strata of which many are one.
+-- Returns what each node has in each stratum, after joining so many neighbouring strata into one: 1 or 2.
 local function cells_of(cells, many)
   if many == 1 then return cells end
   local wide = pairmap.new(CELL)

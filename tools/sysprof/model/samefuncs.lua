@@ -11,6 +11,7 @@
 ----------------------------------------------------------------------------
 
 local limits = require("sysprof.base.limits")
+local linemap = require("sysprof.model.linemap")
 local sort = require("sysprof.base.sort")
 local text = require("sysprof.base.text")
 
@@ -409,26 +410,14 @@ end
 -- Returns a function that gives the line of the newer one of a pair by that of the older one: a line stands below the
 -- same end of the functions inside, as far as before. nil: it stands as far below the beginning.
 local function line_map(a, b, shift)
-  local lines, shifts = { a.first }, { shift }
-  local function add(line, to)
-    local n = #lines
-    if line >= lines[n] and to >= lines[n] + shifts[n] then lines[n + 1], shifts[n + 1] = line, to - line end
-  end
+  local map = linemap.new(a.first, shift)
   for _, g in ipairs(a.inner or {}) do
     if g.mate and g.mate.parent == b and g.last > 0 then
-      add(g.first, g.mate.first)
-      add(g.last, g.mate.last)
+      map:add(g.first, g.mate.first - g.first)
+      map:add(g.last, g.mate.last - g.last)
     end
   end
-  if #lines == 1 then return nil end
-  return function(line)
-    local low, high = 1, #lines
-    while low < high do
-      local middle = math.ceil((low + high) / 2)
-      if lines[middle] <= line then low = middle else high = middle - 1 end
-    end
-    return line + shifts[low]
-  end
+  return #map.lines > 1 and map:lookup() or nil
 end
 
 -- Gives the functions of a pair one name, and says what became of the older one.

@@ -12,6 +12,7 @@
 ----------------------------------------------------------------------------
 
 local limits = require("sysprof.base.limits")
+local linemap = require("sysprof.model.linemap")
 local sort = require("sysprof.base.sort")
 
 local TOGETHER = 2	-- Functions that prove an edit by one distance.
@@ -124,30 +125,20 @@ end
 -- Returns a function that gives the line of the last main chunk by that of an older one. ends: the last line of the
 -- older one and by how much it moved. list: functions in order.
 local function main_lines(list, last, shift)
-  local lines, shifts = { 0 }, { 0 }
-  local function add(line, by)
-    local n = #lines
-    if line >= lines[n] and line + by >= lines[n] + shifts[n] then lines[n + 1], shifts[n + 1] = line, by end
-  end
+  local map = linemap.new(0, 0)
   for _, f in ipairs(list) do
     if f.now and f.lastline <= last then
-      add(f.firstline, f.now_shift)
-      add(f.lastline, f.now.lastline - f.lastline)
+      map:add(f.firstline, f.now_shift)
+      map:add(f.lastline, f.now.lastline - f.lastline)
     end
   end
-  add(last, shift)
+  map:add(last, shift)
   -- What stands above all functions moves with them, if all moved alike: most edits there are in the head.
-  local is_alike = #lines > 2
-  for i = 3, #lines do is_alike = is_alike and shifts[i] == shifts[2] end
+  local shifts = map.shifts
+  local is_alike = #shifts > 2
+  for i = 3, #shifts do is_alike = is_alike and shifts[i] == shifts[2] end
   if is_alike then shifts[1] = shifts[2] end
-  return function(line)
-    local low, high = 1, #lines
-    while low < high do
-      local middle = math.ceil((low + high) / 2)
-      if lines[middle] <= line then low = middle else high = middle - 1 end
-    end
-    return line + shifts[low]
-  end
+  return map:lookup()
 end
 
 -- Joins the last main chunks that end at different lines to the very last one.

@@ -21,9 +21,9 @@ local array = require("sysprof.base.array")
 local bit = require("bit")
 local ephemerons = require("sysprof.model.ephemerons")
 local ffi = require("ffi")
-local files = require("sysprof.base.files")
 local heapgrammar = require("sysprof.base.heapgrammar")
 local limits = require("sysprof.base.limits")
+local regular = require("sysprof.base.regular")
 local sort = require("sysprof.base.sort")
 
 local G = heapgrammar
@@ -239,36 +239,23 @@ end
 
 -- Returns the bytes of a file and their number, or nil and the reason.
 local function load_file(path)
-  local file, why = files.open(path, "rb")
-  if not file then return nil, why end
-  local size = file:seek("end")
-  if not size then
-    file:close()
-    return nil, "a snapshot is a regular file"
-  end
+  local file, why, is_other = regular.open(path)
+  if not file then return nil, is_other and "a snapshot is a regular file" or why end
+  local size = file.size
   if size > limits.HEAP_BYTES then
     file:close()
     return nil, limits.sentence("HEAP_BYTES")
   end
-  file:seek("set")
   local bytes, n = array.resize(BYTES, nil, size + 8), 0
   while n < size do
-    local s = file:read(math.min(BLOCK, size - n))
-    if not s then break end
+    local s = file:read(n, math.min(BLOCK, size - n))
+    if #s == 0 then break end
     ffi.copy(bytes + n, s, #s)
     n = n + #s
   end
   file:close()
   if n < size then return nil, "its end cannot be read" end
   return bytes, size
-end
-
--- Is the file at a path a heap snapshot?
-function heapfile.is_snapshot(path)
-  local file = files.open(path, "rb")
-  local head = file and file:read(#G.MAGIC + 1)
-  if file then file:close() end
-  return head ~= nil and head:sub(1, #G.MAGIC) == G.MAGIC and head:byte(-1) < 32
 end
 
 -- Checks head and sum. Returns nil, or what is wrong.
@@ -287,7 +274,7 @@ end
 
 -- -- Objects ---------------------------------------------------------------
 
--- Reads all records. Fills the snapshot but for its edges.
+-- Reads all records. Sets all fields of the snapshot except those of edges. Returns the number of edges.
 local function read_records(snap, cursor)
   local room, n, edges = FIRST_ROOM, 0, 0
   local tag, size, address, offset

@@ -17,17 +17,11 @@ local runspecs = require("sysprof.cli.runspecs")
 local verdict = require("sysprof.formats.verdict")
 local viewspecs = require("sysprof.cli.viewspecs")
 
-local PAIRS, PAIRS_MOST = 7, 1000
+local PAIRS = 7
 local HZ = 1000		-- Short runs, too, need some samples of each function.
 local LIMIT = 25	-- Rows of the table.
 
 -- -- Options -----------------------------------------------------------------
-
-local function to_pairs(s)
-  local n = s:find("^%d+$") and #s <= 4 and tonumber(s)
-  if n and n >= 2 and n <= PAIRS_MOST then return n end
-  return nil, ("a whole number from 2 to %d"):format(PAIRS_MOST)
-end
 
 local IS_CHANGE = { slower = true, faster = true, changed = true }
 
@@ -42,9 +36,9 @@ end
 
 local THREADS = optiontable.key(optiontable.find("threads", "RUN"))
 local SPECS = {
-  { name = "repeat", short = "n", key = "pairs", arg = "N", convert = to_pairs, also = "pairs runs",
+  { name = "repeat", short = "n", key = "pairs", arg = "N", convert = pairedruns.count, also = "pairs runs",
     brief = ("run each command N times, default %d"):format(PAIRS),
-    help = { ("run each command N times, 2 to %d; default %d"):format(PAIRS_MOST, PAIRS) } },
+    help = { ("run each command N times, 2 to %d; default %d"):format(pairedruns.MOST, PAIRS) } },
   { name = "fail-if", key = "fail_if", arg = "CHANGE", convert = to_condition,
     brief = "status 1 if B is so, as 'slower>2%'", help = {
     "status 1 if B is surely so: slower>2%, faster>2%,",

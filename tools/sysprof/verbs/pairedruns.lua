@@ -25,9 +25,16 @@ local X_OK = 1
 local HEAD = 128	-- Bytes of a file that tell what it is.
 local STDIN, STDERR = 0, 2
 
-local pairedruns = {}
+local pairedruns = { MOST = 1000 }	-- Pairs of runs.
 local methods = {}
 local mt = { __index = methods }
+
+-- Returns the number of pairs in an option's value; or nil and what is expected.
+function pairedruns.count(s)
+  local n = s:find("^%d+$") and #s <= 4 and tonumber(s)
+  if n and n >= 2 and n <= pairedruns.MOST then return n end
+  return nil, ("a whole number from 2 to %d"):format(pairedruns.MOST)
+end
 
 -- -- Commands ------------------------------------------------------------------
 

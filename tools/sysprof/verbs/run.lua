@@ -23,18 +23,11 @@ local text = require("sysprof.base.text")
 local verdict = require("sysprof.formats.verdict")
 local wanted = require("sysprof.cli.wanted")
 
-local RUNS_MOST = 1000	-- Of --repeat.
 local HZ = 1000		-- Of each: short runs, too, need some samples of each function.
 local MEANS = 25	-- Rows of their table.
 
-local function to_runs(s)
-  local n = s:find("^%d+$") and #s <= 4 and tonumber(s)
-  if n and n >= 2 and n <= RUNS_MOST then return n end
-  return nil, ("a whole number from 2 to %d"):format(RUNS_MOST)
-end
-
-local SPECS = { { name = "repeat", short = "n", key = "runs", arg = "N", convert = to_runs, help = {
-  ("run N times, 2 to %d, and print the mean times of"):format(RUNS_MOST),
+local SPECS = { { name = "repeat", short = "n", key = "runs", arg = "N", convert = pairedruns.count, help = {
+  ("run N times, 2 to %d, and print the mean times of"):format(pairedruns.MOST),
   "functions with 95 % intervals; no profile stays" } }, unpack(runspecs.SPECS) }
 -- Options that go with it.
 local WITH_RUNS = { runs = true, hz = true, jitter = true, threads = true, j = true, O = true, l = true }
